@@ -1,6 +1,7 @@
 //! Kernels are asked to compute a single row, slice or sum that is long: inside of it they ask whether to go
 //! on, as often as its length wants.
 
+use crate::convolution::Shape;
 use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
@@ -248,11 +249,11 @@ fn sums_of_8_bit_products() {
         )
         .unwrap();
         drop(preparation);
-        let mut output = [0; 1];
+        let (mut output, mut scratch) = ([0; 1], Lines::with_bytes(layer.scratch_bytes()));
         asks("8-bit layer", |team| {
             let input = Image { values: &ones, pixel_stride: LENGTH };
             let output = ImageMut { values: &mut output, pixel_stride: 1 };
-            layer.run(team, input, output, &mut []);
+            layer.run(team, input, output, scratch.lines_mut());
         });
         let mut scratch = Lines::with_bytes(matrices.scratch_bytes());
         asks("8-bit matrices", |team| {
@@ -272,7 +273,10 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
     for set in InstructionSet::available() {
         let questions = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&questions);
-        let is_over = move || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let is_over = move || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            false
+        };
         let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
         let weights =
             Weights { values: &vec![1; channels], signedness: Signedness::Unsigned, zero_point: 2 };
@@ -284,9 +288,73 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
             an_eighth(),
             &mut preparation,
         );
-        assert!(layer.is_ok(), "{set}: it is made, and whoever asked drops it");
-        // The portable kernel has nothing to find out about a channel.
-        let least = if set == InstructionSet::Portable { 0 } else { 2 };
-        assert!(questions.load(Ordering::Relaxed) >= least, "{set}");
+        assert!(layer.is_ok(), "{set}");
+        // The portable kernel has nothing to find out about a channel. Packing alone asks far less often.
+        let least = if set == InstructionSet::Portable { 0 } else { channels >> 10 };
+        let found = questions.load(Ordering::Relaxed);
+        assert!(found >= least, "{set}: {found} questions");
+    }
+}
+
+#[test]
+fn many_groups_are_prepared_as_long_as_they_are_wanted() {
+    let groups = 1 << 16;
+    let shape = Shape {
+        batch: 1,
+        input: [1, 1],
+        input_channels: groups,
+        output: [1, 1],
+        output_channels: groups,
+        filter: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [0, 0],
+        groups,
+    };
+    let prepare = |preparation: &mut Preparation| {
+        let weights =
+            Weights { values: &vec![1; groups], signedness: Signedness::Unsigned, zero_point: 2 };
+        let bias = vec![7; groups];
+        Convolution::prepare(&shape, weights, &bias, BYTES, an_eighth(), preparation)
+    };
+    for set in InstructionSet::available().filter(|set| *set != InstructionSet::Portable) {
+        let questions = AtomicUsize::new(0);
+        let is_over = move || questions.fetch_add(1, Ordering::Relaxed) > 0;
+        let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
+        // Whoever asked drops it.
+        let unwanted = prepare(&mut preparation).unwrap();
+        assert_eq!(unwanted.kernel(), "portable", "{set}: all groups were packed");
+        let refusal = prepare(&mut Preparation::new(set, 1).with_limit(groups)).unwrap_err();
+        assert_eq!(refusal.what, "groups", "{set}");
+    }
+}
+
+#[test]
+fn many_columns_and_products_are_prepared_as_long_as_they_are_wanted() {
+    let sets = InstructionSet::available().filter(|set| *set != InstructionSet::Portable);
+    let (columns, products) =
+        ((1, 1 << 26, "blocks of channels"), (1 << 22, 1, "pairs of matrices"));
+    for (set, (count, columns, what)) in sets.flat_map(|set| [(set, columns), (set, products)]) {
+        let questions = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&questions);
+        let is_over = move || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let prepare = |preparation: &mut Preparation| {
+            let zero_points = [3, 2];
+            BatchMatmul::prepare(
+                count,
+                (0..count).map(|index| [index, index]),
+                [1, 1, columns],
+                [false; 2],
+                Signedness::Unsigned,
+                zero_points,
+                an_eighth(),
+                preparation,
+            )
+        };
+        let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
+        assert!(prepare(&mut preparation).is_ok(), "{set}: it is made, and whoever asked drops it");
+        assert_eq!(questions.load(Ordering::Relaxed), 2, "{set}: {what}");
+        let refusal = prepare(&mut Preparation::new(set, 1).with_limit(1 << 20)).unwrap_err();
+        assert_eq!(refusal.what, what, "{set}");
     }
 }

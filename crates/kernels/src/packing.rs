@@ -297,11 +297,30 @@ impl Preparation {
         values: &[T],
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
-        let mut copy = self.zeros(values.len(), what)?;
-        for block in self.pace().blocks(values.len(), 1) {
-            copy[block.clone()].copy_from_slice(&values[block]);
+        self.repeated(values, 1, what)
+    }
+
+    /// Values this number of times, one copy behind the other, which count against the allowance.
+    pub(crate) fn repeated<T: Zeroable + Copy>(
+        &mut self,
+        values: &[T],
+        times: usize,
+        what: &'static str,
+    ) -> Result<Vec<T>, TooLarge> {
+        let count = values.len().checked_mul(times).ok_or(TooLarge::beyond_addresses(what))?;
+        let mut all = self.zeros(count, what)?;
+        let mut pace = self.pace();
+        for copy in all.chunks_exact_mut(values.len().max(1)) {
+            for block in pace.blocks(values.len(), 1) {
+                copy[block.clone()].copy_from_slice(&values[block]);
+            }
         }
-        Ok(copy)
+        Ok(all)
+    }
+
+    /// Whether what is prepared is no longer wanted: for loops whose rounds have a [pace](Self::pace) each.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.is_due()
     }
 
     /// Values one after the other, which count against the allowance: for what kernels are prepared with

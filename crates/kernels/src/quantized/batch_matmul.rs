@@ -13,6 +13,9 @@ use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 /// Tasks for each thread, at most.
 const TASKS_PER_THREAD: usize = 4;
 
+/// Finding out which matrices are multiplied takes as long as this many products.
+const WORK_OF_PAIR: usize = 8;
+
 /// Bytes of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 20;
 
@@ -89,13 +92,18 @@ impl BatchMatmul {
     ) -> Result<Self, TooLarge> {
         let (set, threads) = (preparation.set(), preparation.threads());
         let [rows, inner, columns] = sizes;
-        let numbers = products;
-        let mut products = preparation.room(count, "pairs of matrices")?;
-        products.extend(numbers.into_iter().take(count));
-        assert_eq!(products.len(), count, "pairs of matrices");
-        let batch = products.len();
-        let operands =
-            [0, 1].map(|operand| products.iter().map(|it| it[operand] + 1).max().unwrap_or(0));
+        let mut numbers = products.into_iter();
+        let mut products = preparation.zeros(count, "pairs of matrices")?;
+        // How many matrices each operand has.
+        let mut operands = [0; 2];
+        for block in preparation.pace().blocks(count, WORK_OF_PAIR) {
+            for pair in &mut products[block] {
+                *pair = numbers.next().expect("as many pairs of matrices as products");
+                let [left, right] = *pair;
+                operands = [operands[0].max(left + 1), operands[1].max(right + 1)];
+            }
+        }
+        let batch = count;
         let matrices =
             [[operands[0], rows, inner], [operands[1], inner, columns], [batch, rows, columns]];
         for [count, a, b] in matrices {

@@ -50,7 +50,7 @@ impl TransposedConvolution {
             };
             let weights = Weights { values: &values, ..weights };
             let requantization = requantization.repeated(phase.joined(), preparation)?;
-            let bias = bias.repeat(phase.joined());
+            let bias = preparation.repeated(bias, phase.joined(), "biases")?;
             let convolution = Convolution::prepare(
                 &phase.shape,
                 weights,
@@ -129,6 +129,44 @@ mod tests {
     use crate::transposed_convolution::tests::{any_shape, tap};
     use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
+
+    #[test]
+    fn images_of_many_rows_are_few_tasks() {
+        let rows = 1 << 20;
+        let shape = Shape {
+            batch: 1,
+            input: [rows, 1],
+            input_channels: 1,
+            output: [4 * rows, 1],
+            output_channels: 1,
+            filter: [1, 1],
+            stride: [4, 1],
+            padding_before: [0, 0],
+        };
+        let weights = Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 };
+        let activations = Activations { signedness: Signedness::Signed, zero_point: 0 };
+        let requantization = Requantization {
+            multipliers: vec![Multiplier::from_real(0.5)],
+            zero_point: 0,
+            min: -128,
+            max: 127,
+        };
+        for set in InstructionSet::available() {
+            let mut preparation = Preparation::new(set, 2);
+            let prepared = TransposedConvolution::prepare(
+                &shape,
+                1,
+                weights,
+                &[7],
+                activations,
+                &requantization,
+                &mut preparation,
+            );
+            // Three of four phases have no taps.
+            let tasks = prepared.unwrap().tasks.len();
+            assert!(tasks <= 1 << 10, "{set}: {tasks} tasks");
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 300 }))]

@@ -25,6 +25,9 @@ pub(super) const TASKS_PER_THREAD: usize = 4;
 /// Pixels whose rows are read in place together, at most.
 const ROW_PIXELS: usize = 96;
 
+/// Groups that are prepared from one question whether to go on to the next.
+const GROUPS_BETWEEN: usize = 256;
+
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
@@ -102,8 +105,8 @@ pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) 
 }
 
 impl Packed {
-    /// None if the window is so large that the table of its taps would not fit, or there are that many
-    /// groups, or copies of rows would be so large, that it is not worth it.
+    /// None if the window is so large that the table of its taps would not fit, or copies of rows would be so
+    /// large that it is not worth it; or once it is too late.
     ///
     /// # Errors
     /// If the packed weights are more than may be taken.
@@ -167,19 +170,28 @@ impl Packed {
         let products = if let Some(products) = bytes {
             products
         } else {
-            let matrix = |group: usize| {
+            let mut matrices = preparation.room(shape.groups, "groups")?;
+            for group in 0..shape.groups {
+                // Of few channels a matrix is made without a question.
+                if group.is_multiple_of(GROUPS_BETWEEN) && preparation.is_over() {
+                    return Ok(None);
+                }
                 // Not all of them for each group: there may be one group for each channel.
                 let multipliers = match &requantization.multipliers[..] {
-                    [one] => vec![*one],
-                    each => {
-                        let each = &each[group * group_channels..][..group_channels];
-                        preparation.copied(each, "multipliers of channels")?
-                    }
+                    one @ [_] => one,
+                    each => &each[group * group_channels..][..group_channels],
                 };
+                let multipliers = preparation.copied(multipliers, "multipliers of channels")?;
                 let requantization = Requantization { multipliers, ..*requantization };
-                Matrix::new(variant, &source(group), activations, requantization, preparation)
-            };
-            let matrices: Vec<_> = (0..shape.groups).map(matrix).collect::<Result<_, _>>()?;
+                let source = source(group);
+                matrices.push(Matrix::new(
+                    variant,
+                    &source,
+                    activations,
+                    requantization,
+                    preparation,
+                )?);
+            }
             if matrices.is_empty() {
                 return Ok(None);
             }

@@ -3,10 +3,14 @@
 
 use super::super::{Activations, Requantization, Weights};
 use super::Target;
+use super::packed::part;
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
 use crate::team::{Pace, Stop};
 use crate::{Image, Preparation, TooLarge};
+
+/// Tasks of a convolution, at most.
+const MOST_TASKS: usize = 256;
 
 /// Weights less their zero point, and all the rest.
 #[derive(Debug)]
@@ -36,18 +40,18 @@ impl Portable {
         Ok(Self { weights, bias, activations, requantization })
     }
 
-    /// A task is a row of output pixels.
+    /// A task is some rows of output pixels.
     pub(super) fn tasks(shape: &Shape) -> usize {
         if shape.output_pixels() == 0 || shape.output_channels == 0 {
             return 0;
         }
-        shape.batch * shape.output[0]
+        (shape.batch * shape.output[0]).min(MOST_TASKS)
     }
 
-    /// Computes a row of output pixels.
+    /// Computes the rows of a task.
     ///
     /// # Safety
-    /// No one else touches the row.
+    /// No one else touches the rows.
     pub(super) unsafe fn task(
         &self,
         shape: &Shape,
@@ -58,16 +62,18 @@ impl Portable {
     ) {
         let mut pace = Pace::new(stop);
         let [height, width] = shape.output;
-        let (batch, y) = (task / height, task % height);
-        for x in 0..width {
-            // Once it is too late, a long row's other pixels take their time too.
-            if pace.is_over(1) {
-                return;
+        let (first, end) = part(shape.batch * height, Self::tasks(shape), task);
+        for row in first..end {
+            for x in 0..width {
+                // Once it is too late, other pixels take their time too.
+                if pace.is_over(1) {
+                    return;
+                }
+                let start = output.start(row * width + x);
+                // SAFETY: the pixels of different rows are different, and each row is of one task.
+                let outputs = unsafe { output.values.slice(start, shape.output_channels) };
+                self.pixel(shape, input, [row / height, row % height, x], outputs, &mut pace);
             }
-            let start = output.start(task * width + x);
-            // SAFETY: the pixels of different tasks are different.
-            let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-            self.pixel(shape, input, [batch, y, x], outputs, &mut pace);
         }
     }
 

@@ -438,6 +438,16 @@ fn weights_beyond_the_limit_are_refused() {
     }
 }
 
+#[test]
+fn more_rows_than_tasks_agree() {
+    let shape = Shape { batch: 2, input: [203, 2], output: [203, 2], ..same([3, 1, 3, 4, 5]) };
+    let case = typical(shape, Signedness::Signed, 3);
+    assert!(shape.batch * shape.output[0] > Portable::tasks(&shape));
+    let portable = InstructionSet::Portable;
+    assert!(case.output(portable, 3) == case.output(portable, 1));
+    case.check();
+}
+
 /// Products whose sums are as great as they can be, so that too narrow ones would be seen.
 #[test]
 fn extreme_numbers_agree() {

@@ -99,11 +99,10 @@ impl Parts {
     ) -> Result<Self, TooLarge> {
         let Source { weights, channels, runs, run_bytes, .. } = *source;
         let run_steps = run_bytes.div_ceil(DEPTH);
-        let sizes = runs.checked_mul(run_steps).and_then(|steps| variant.blocks(channels, steps));
-        let too_large = TooLarge::beyond_addresses("packed weights");
-        let (mut blocks, bytes, lanes) = sizes.ok_or(too_large)?;
+        let steps = runs.checked_mul(run_steps);
+        let steps = steps.ok_or(TooLarge::beyond_addresses("packed weights"))?;
+        let (mut blocks, bytes, lanes) = variant.blocks(channels, steps, preparation)?;
         blocks.iter_mut().for_each(|block| block.form = form);
-        preparation.take::<Block>(blocks.len(), "blocks of channels")?;
         let of_run = |channel: usize, run: usize| {
             let from = (source.first)(channel) + (source.run_offset)(run);
             &weights.values[from..from + run_bytes]
@@ -283,7 +282,7 @@ impl Matrix {
         const WHAT: &str = "packed weights";
         assert!(depth.is_multiple_of(DEPTH), "rows of {depth} numbers");
         let too_large = || TooLarge::beyond_addresses(WHAT);
-        let (each, bytes, _) = variant.blocks(channels, depth / DEPTH).ok_or_else(too_large)?;
+        let (each, bytes, _) = variant.blocks(channels, depth / DEPTH, preparation)?;
         let bytes = bytes.checked_mul(matrices).ok_or_else(too_large)?;
         let count = each.len().checked_mul(matrices).ok_or_else(too_large)?;
         let mut blocks = preparation.room(count, "blocks of channels")?;
@@ -392,10 +391,7 @@ impl Matrix {
         requantization: &Requantization,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        let blocks = variant.blocks(columns, inner.div_ceil(DEPTH));
-        let too_large = TooLarge::beyond_addresses("packed weights");
-        let (mut blocks, _, _) = blocks.ok_or(too_large)?;
-        preparation.take::<Block>(blocks.len(), "blocks of channels")?;
+        let (mut blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH), preparation)?;
         let bound = i64::try_from(inner).unwrap_or(i64::MAX);
         let bound = bound.saturating_mul(left.greatest() * right.greatest());
         // What is the same for all columns; the bias is not.

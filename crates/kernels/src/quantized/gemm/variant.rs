@@ -3,7 +3,11 @@
 use super::super::requantize::{Form, LANES};
 use super::tiles::{self, Arithmetic};
 use super::{Ahead, Block, DEPTH, Matrix, Tile};
-use crate::InstructionSet;
+use crate::packing::product;
+use crate::{InstructionSet, Preparation, TooLarge};
+
+/// Cutting a block of channels takes as long as this many products.
+const WORK_OF_BLOCK: usize = 64;
 
 /// Which kernel a matrix is packed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,25 +199,31 @@ impl Variant {
     }
 
     /// Cuts channels into blocks of this many steps. Also the bytes of packed weights and the vectors of
-    /// all of them; none if they are beyond what can be addressed.
+    /// all of them. Once it is too late, blocks are missing.
+    ///
+    /// # Errors
+    /// If the blocks are more than may be taken, or the weights beyond what can be addressed.
     pub(super) fn blocks(
         self,
         channels: usize,
         steps: usize,
-    ) -> Option<(Vec<Block>, usize, usize)> {
-        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
-        let mut channel = 0;
-        while channel < channels {
+        preparation: &mut Preparation,
+    ) -> Result<(Vec<Block>, usize, usize), TooLarge> {
+        let mut blocks = preparation.room(channels.div_ceil(LANES), "blocks of channels")?;
+        let (mut bytes, mut lanes, mut channel) = (0_usize, 0, 0);
+        let mut pace = preparation.pace();
+        while channel < channels && !pace.is_over(WORK_OF_BLOCK) {
             let vectors = self.block_vectors(channels - channel);
             let channels = (channels - channel).min(vectors * LANES);
             let form = Form::Scalar;
             blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
-            let of_block = steps.checked_mul(vectors)?.checked_mul(self.bytes_per_vector())?;
-            bytes = of_block.checked_add(bytes)?;
+            let of_block = product(&[steps, vectors, self.bytes_per_vector()]);
+            let all = of_block.and_then(|of_block| of_block.checked_add(bytes));
+            bytes = all.ok_or(TooLarge::beyond_addresses("packed weights"))?;
             lanes += vectors;
             channel += channels;
         }
-        Some((blocks, bytes, lanes))
+        Ok((blocks, bytes, lanes))
     }
 
     /// Enters the signed weights of a step and a lane of one of this many vectors.

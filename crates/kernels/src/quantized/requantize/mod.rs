@@ -50,21 +50,9 @@ impl Requantization {
         times: usize,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        const WHAT: &str = "multipliers of channels";
         let multipliers = match &*self.multipliers {
             [one] => vec![*one],
-            each => {
-                let count = each.len().checked_mul(times);
-                let count = count.ok_or(TooLarge::beyond_addresses(WHAT))?;
-                let mut all = preparation.zeros(count, WHAT)?;
-                let mut pace = preparation.pace();
-                for copy in all.chunks_exact_mut(each.len().max(1)) {
-                    for block in pace.blocks(each.len(), 1) {
-                        copy[block.clone()].copy_from_slice(&each[block]);
-                    }
-                }
-                all
-            }
+            each => preparation.repeated(each, times, "multipliers of channels")?,
         };
         Ok(Self { multipliers, ..*self })
     }

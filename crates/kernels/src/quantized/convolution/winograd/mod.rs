@@ -306,6 +306,8 @@ impl Winograd {
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+        // Forward transforms rely on it.
+        assert!(inputs > 0 && inputs.is_multiple_of(WORDS), "{inputs} input channels");
         let count = shape.taps() * inputs;
         let of_channels = preparation.derive(outputs, |all: &mut [Sums], pace| {
             for (sums, values) in all.iter_mut().zip(weights.values.chunks_exact(count)) {
@@ -494,7 +496,7 @@ impl Winograd {
             stride,
         };
         // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
-        // point's numbers were seen to be within the slice; `suits` has checked that vectors divide channels.
+        // point's numbers were seen to be within the slice; `of_sizes` has checked that vectors divide channels.
         unsafe { with_transforms!(self.size, transforms => forward.run(self.isa, transforms)) };
     }
 

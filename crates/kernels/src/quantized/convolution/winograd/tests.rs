@@ -33,9 +33,14 @@ fn sets() -> impl Iterator<Item = InstructionSet> {
 
 /// Compares tiles of all sizes with the definition.
 fn check(case: &Case, threads: usize) {
+    check_sizes(case, threads, |_, _| true);
+}
+
+/// Compares tiles of the sizes that are asked for.
+fn check_sizes(case: &Case, threads: usize, is_asked: impl Fn(InstructionSet, Size) -> bool) {
     let expected = case.output(InstructionSet::Portable, 1);
     for set in sets() {
-        for size in Size::ALL {
+        for size in Size::ALL.into_iter().filter(|size| is_asked(set, *size)) {
             let found = case.output_of(set, threads, |preparation| {
                 Ok(prepared(case, size, preparation)?.expect("sums that are exact"))
             });
@@ -87,6 +92,44 @@ proptest! {
             case.activations.zero_point = pick(zero, inputs.range());
         }
         check(&case, threads);
+    }
+}
+
+fn far() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => 0_usize..8, 1 => 8_usize..1 << 31, 1 => Just((1 << 31) - 1)]
+}
+
+prop_compose! {
+    /// Images of no or few pixels, padding far beyond them, many channels.
+    fn strange_shape()(
+        batch in 1_usize..3, input in [0_usize..4, 0_usize..4], padding_before in [far(), far()],
+        output in [1_usize..8, 1_usize..8],
+        (depth, output_channels) in prop_oneof![
+            (1_usize..4, 300_usize..500), (60_usize..130, 1_usize..20), (1_usize..4, 1_usize..20),
+        ],
+    ) -> Shape {
+        Shape { batch, input, input_channels: WORDS * depth, output, output_channels, padding_before, ..same([3, 1, 1, 1, 1]) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 60 }))]
+
+    #[test]
+    fn tiles_of_strange_images_are_the_definition(
+        case in case_of(strange_shape()), is_symmetric: bool, threads in 1_usize..4,
+    ) {
+        let mut case = case;
+        if is_symmetric {
+            // Sums are smaller, so that more of them are exact.
+            (case.weight_signedness, case.weight_zero_point) = (Signedness::Signed, 0);
+            case.weights.iter_mut().for_each(|weight| *weight &= 0x1F);
+        }
+        check_sizes(&case, threads, |set, size| {
+            prepared(&case, size, &mut Preparation::new(set, 1)).unwrap().is_some()
+        });
+        // As it is chosen.
+        case.check();
     }
 }
 
