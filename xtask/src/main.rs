@@ -17,7 +17,6 @@ mod words;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,7 +79,10 @@ enum Command {
     /// Builds the program `nnhal` for Android and its containers: static, for x86-64 and 64-bit ARM, with the files that
     /// Android wants beside it.
     ///
-    /// `cargo xtask help musl` says what that needs.
+    /// Uses Rust's standard library for musl where it is installed (`rustup target add x86_64-unknown-linux-musl
+    /// aarch64-unknown-linux-musl`). Otherwise it is built from its sources (`rustup component add rust-src`), and Zig links
+    /// (`pip install ziglang`), or what CARGO_TARGET_<TARGET>_LINKER names: a C compiler that knows musl and has LLVM's
+    /// libunwind. RUSTC names another compiler, whose standard library and sources count then.
     Dist {
         /// The folder that is written to, with a folder for each processor.
         #[arg(long, value_name = "DIR", default_value = "dist")]
@@ -88,22 +90,6 @@ enum Command {
         /// Only for these targets.
         #[arg(long = "target", value_name = "TRIPLE", default_values = musl::TARGETS)]
         targets: Vec<String>,
-    },
-    /// Runs a command of cargo for programs that are linked statically against musl, as `dist` does and tests in virtual
-    /// machines; without one says what they would be built with.
-    ///
-    /// That is Rust's standard library for musl where it is installed (`rustup target add x86_64-unknown-linux-musl
-    /// aarch64-unknown-linux-musl`). Otherwise it is built from its sources (`rustup component add rust-src`), and Zig links
-    /// (`pip install ziglang`), or what CARGO_TARGET_<TARGET>_LINKER names: a C compiler that knows musl and has LLVM's
-    /// libunwind. RUSTC names another compiler, whose standard library and sources count then.
-    ///
-    /// The programs are in target/TRIPLE/release.
-    Musl {
-        #[arg(long, value_name = "TRIPLE", default_value = musl::TARGETS[0])]
-        target: String,
-        /// A command with its arguments, such as `build --release -p nnhal-cli`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
-        command: Vec<OsString>,
     },
     /// Builds the C libraries and the delegate, and installs them with headers and files for pkg-config.
     Install {
@@ -181,14 +167,6 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
                 }
             }
             Ok(all)
-        }
-        Command::Musl { target, command } => {
-            let toolchain = musl::Toolchain::find(&target)?;
-            let Some((command, arguments)) = command.split_first() else {
-                println!("{target}: {}", toolchain.describe());
-                return Ok(true);
-            };
-            Ok(toolchain.cargo(root, command)?.args(arguments).status()?.success())
         }
         Command::Install { prefix, staging, service } => {
             let install = if service { install::install_service } else { install::install };

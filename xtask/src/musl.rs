@@ -82,20 +82,6 @@ impl Toolchain {
         Ok(Self { target, way: Way::SourcesAndZig(zig) })
     }
 
-    /// What it is, for people.
-    pub(crate) fn describe(&self) -> String {
-        match &self.way {
-            Way::Installed => "the standard library that is installed".to_owned(),
-            Way::Sources => format!(
-                "the standard library from its sources, linked by {}",
-                lossy(&env::var_os(cargo_variable(&self.target, "LINKER")).unwrap_or_default())
-            ),
-            Way::SourcesAndZig(zig) => {
-                format!("the standard library from its sources, linked by {}", zig.join(" "))
-            }
-        }
-    }
-
     /// `cargo COMMAND --target TARGET`, with what that needs.
     pub(crate) fn cargo(&self, workspace: &Path, command: &OsStr) -> Result<Command, MuslError> {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
