@@ -50,12 +50,12 @@ fi
 
 if [ -n "$nnhal" ]; then
     serve() {
-        nnhal service aidl --instance offered --devices $1 2>/tmp/service &
+        nnhal service aidl --instance nnhal-offered --devices $1 2>/tmp/service &
         service=$!
         await offering
     }
     serve nnhal-cpu
-    try_program aidl:offered
+    try_program aidl:nnhal-offered
 fi
 
 # What the kernel says of references that do not add up.

@@ -33,12 +33,12 @@ fi
 
 if [ -n "$nnhal" ]; then
     serve() {
-        nnhal service hidl --instance offered --devices $1 2>/tmp/service &
+        nnhal service hidl --instance nnhal-offered --devices $1 2>/tmp/service &
         service=$!
         await registered
     }
     serve nnhal-cpu
-    try_program hidl:offered
+    try_program hidl:nnhal-offered
 fi
 
 [ -z "$failed" ]

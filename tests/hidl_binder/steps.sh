@@ -31,7 +31,7 @@ try() {
 # await WORD: until the service has said it.
 await() {
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        grep -q "$1" /tmp/service && return
+        grep -q "$1" /tmp/service 2>/dev/null && return
         sleep 1
     done
     cat /tmp/service
