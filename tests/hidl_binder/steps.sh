@@ -31,8 +31,41 @@ try() {
 # await WORD: until the service has said it.
 await() {
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        grep -q "$1" /tmp/service && return
+        grep -q "$1" /tmp/service 2>/dev/null && return
         sleep 1
     done
     cat /tmp/service
+}
+
+# What vectors execute, without the mutants of their models, each of which is a call of its own.
+executed="generated,dynamic_output_shape,short_output,quantization_coupling"
+
+# busy PROCESS: whether a process computes: half of two seconds of a processor.
+busy() {
+    before=$(cut -d' ' -f14 /proc/$1/stat)
+    sleep 2
+    after=$(cut -d' ' -f14 /proc/$1/stat)
+    echo "$((after - before)) of 200 ticks"
+    [ $((after - before)) -gt 60 ]
+}
+
+# try_program DEVICE: the program `nnhal` as a client of one that `serve` has started.
+try_program() {
+    device=$1
+    try program-devices 60 sh -c "nnhal devices | grep $device"
+    try program-model 120 sh -c "nnhal run /data/digits/digits_float32.tflite --input /data/digits/digit_7.png \
+        --labels /data/digits/labels.txt --device $device | grep '7  7'"
+    if [ -n "$vectors" ]; then
+        try program-vectors 14000 nnhal conformance "$vectors" --device $device --paths all --suite $executed
+    fi
+    if [ $suites = all ]; then
+        try program-contract 3600 nnhal conformance --contract --check-seconds 300 --device $device
+    fi
+    # What is killed is gone, and what returns is found.
+    kill -9 $service
+    sleep 1
+    try program-gone 60 sh -c "! nnhal devices | grep $device"
+    serve nnhal-cpu
+    try program-returned 60 sh -c "nnhal devices | grep $device"
+    kill $service
 }

@@ -1,13 +1,11 @@
 //! Builds the static program for Android, and puts the files of `android/` beside it.
 
-use std::env::consts::ARCH;
+use crate::build::{self, BuildError};
+use crate::musl::{MuslError, Toolchain};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// What is built.
-pub const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 
 /// Files for Android, by their place in `android/`.
 const FILES: [&str; 4] = [
@@ -17,64 +15,41 @@ const FILES: [&str; 4] = [
     "sepolicy/hal_neuralnetworks_nnhal.te",
 ];
 
-/// What was built.
-pub struct Built {
-    /// The files that were written.
-    pub written: Vec<PathBuf>,
-    /// Targets whose standard library is not installed.
-    pub missing: Vec<String>,
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DistError {
+    #[error(transparent)]
+    Toolchain(#[from] MuslError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("{path}: {error}")]
+    File { path: PathBuf, error: io::Error },
 }
 
-/// Builds for these targets.
-pub fn build(root: &Path, out: &Path, targets: &[String]) -> io::Result<Built> {
-    let mut built = Built { written: Vec::new(), missing: Vec::new() };
-    for target in targets {
-        if !has_standard_library(target)? {
-            built.missing.push(target.clone());
-            continue;
-        }
-        let program = program(root, target)?;
-        let folder = out.join(target.split('-').next().unwrap_or(target));
-        built.written.push(copy(&program, &folder.join("nnhal"))?);
-        for file in FILES {
-            built.written.push(copy(&root.join("android").join(file), &folder.join(file))?);
-        }
-    }
-    Ok(built)
-}
-
-fn has_standard_library(target: &str) -> io::Result<bool> {
-    let printed =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output()?;
-    Ok(Path::new(String::from_utf8_lossy(&printed.stdout).trim()).is_dir())
-}
-
-/// Builds the program and returns where it is.
-fn program(root: &Path, target: &str) -> io::Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root).args(["build", "--release", "--locked", "-p", "nnhal-cli"]);
+/// Builds for a target into a folder of its processor's name, and returns what was written.
+pub(crate) fn build(root: &Path, out: &Path, target: &str) -> Result<Vec<PathBuf>, DistError> {
+    let mut cargo = Toolchain::find(target)?.cargo(root, OsStr::new("rustc"))?;
     // No server of models: a driver speaks no HTTP, and what encrypts for the server is written in C.
-    cargo.args(["--no-default-features", "--features", "conformance,service", "--target", target]);
-    if !target.starts_with(ARCH) {
-        // Rust's own linker and musl's files that come with its standard library: no cross compiler is needed.
-        let variable = target.replace('-', "_").to_uppercase();
-        cargo.env(format!("CARGO_TARGET_{variable}_LINKER"), "rust-lld");
+    cargo.args(["-p", "nnhal-cli", "--no-default-features", "--features", "conformance,service"]);
+    // What debuggers need is most of the file. The names that a panic's trace prints stay.
+    let linked = ["--", "-Cstrip=debuginfo"];
+    let program = build::run(&mut cargo, &linked)?.file("nnhal")?;
+
+    let folder = out.join(target.split('-').next().unwrap_or(target));
+    let mut written = vec![copy(&program, &folder.join("nnhal"))?];
+    for file in FILES {
+        written.push(copy(&root.join("android").join(file), &folder.join(file))?);
     }
-    let status = cargo.status()?;
-    if !status.success() {
-        return Err(io::Error::other(format!("cargo build for {target}: {status}")));
-    }
-    let target_folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target_folder = target_folder.unwrap_or_else(|| root.join("target"));
-    Ok(root.join(target_folder).join(target).join("release/nnhal"))
+    Ok(written)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<PathBuf> {
+fn copy(from: &Path, to: &Path) -> Result<PathBuf, DistError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |error| DistError::File { path, error }
+    };
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder).map_err(failed(folder))?;
     }
-    let failed =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", from.display()));
-    fs::copy(from, to).map_err(failed)?;
+    fs::copy(from, to).map_err(failed(from))?;
     Ok(to.to_owned())
 }

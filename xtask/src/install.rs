@@ -1,9 +1,10 @@
 //! Builds the C libraries and puts them where C programs find them, with headers and files for pkg-config.
 
+use crate::build::{self, BuildError};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 /// Headers, by their place in `include/`, which is their place in the installed folder too.
 const HEADERS: &[&str] = &[
@@ -90,12 +91,8 @@ const LIBRARIES: &[Library] = &[
 pub(crate) enum InstallError {
     #[error("{path}: {error}")]
     File { path: PathBuf, error: io::Error },
-    #[error("cargo cannot be run: {0}")]
-    Cargo(io::Error),
-    #[error("cargo build ended with {0}")]
-    Build(ExitStatus),
-    #[error("cargo built no {0}")]
-    NoLibrary(&'static str),
+    #[error(transparent)]
+    Build(#[from] BuildError),
 }
 
 /// Installs under `prefix`, or, for packages, under `staging` as if that were `/`. Returns what was
@@ -105,7 +102,7 @@ pub(crate) fn install(
     prefix: &Path,
     staging: Option<&Path>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let built = build(workspace)?;
+    let built = libraries(workspace)?;
     let root = match staging {
         Some(staging) => staging.join(prefix.strip_prefix("/").unwrap_or(prefix)),
         None => prefix.to_owned(),
@@ -153,24 +150,11 @@ fn pkg_config(linked: &Linked) -> String {
 }
 
 /// Builds the libraries and returns where they are, in the same order.
-fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(workspace)
-        .args(["build", "--release", "--locked"])
-        .args(LIBRARIES.iter().flat_map(|library| ["--package", library.package]))
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(InstallError::Cargo)?;
-    if !output.status.success() {
-        return Err(InstallError::Build(output.status));
-    }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let find = |library: &Library| {
-        built_library(&messages, library.file).ok_or(InstallError::NoLibrary(library.file))
-    };
-    LIBRARIES.iter().map(find).collect()
+fn libraries(workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
+    let mut cargo = build::cargo(workspace);
+    cargo.args(LIBRARIES.iter().flat_map(|library| ["--package", library.package]));
+    let built = build::run(&mut cargo, &[])?;
+    LIBRARIES.iter().map(|library| built.file(library.file)).collect()
 }
 
 /// Where the files of the service are, and where they are installed.
@@ -183,7 +167,9 @@ pub(crate) fn install_service(
     prefix: &Path,
     staging: Option<&Path>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let program = build_program(workspace)?;
+    let mut cargo = build::cargo(workspace);
+    cargo.args(["--package", "nnhal-cli", "--bin", "nnhal"]);
+    let program = build::run(&mut cargo, &[])?.file("nnhal")?;
     let staged = |path: &Path| match staging {
         Some(staging) => staging.join(path.strip_prefix("/").unwrap_or(path)),
         None => path.to_owned(),
@@ -221,35 +207,6 @@ fn service_unit(unit: &str, program: &Path, settings: &Path) -> String {
         .replace("/etc/nnhal/service.toml", &settings.display().to_string())
 }
 
-/// Builds the program and returns where it is.
-fn build_program(workspace: &Path) -> Result<PathBuf, InstallError> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(workspace)
-        .args(["build", "--release", "--locked", "--package", "nnhal-cli", "--bin", "nnhal"])
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(InstallError::Cargo)?;
-    if !output.status.success() {
-        return Err(InstallError::Build(output.status));
-    }
-    built_library(&String::from_utf8_lossy(&output.stdout), "nnhal")
-        .ok_or(InstallError::NoLibrary("nnhal"))
-}
-
-/// A library, or a program, among the files that cargo says to have built.
-fn built_library(messages: &str, file: &str) -> Option<PathBuf> {
-    let messages =
-        messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let files = messages.flat_map(|message| match message.get("filenames") {
-        Some(serde_json::Value::Array(files)) => files.clone(),
-        _ => Vec::new(),
-    });
-    let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.rfind(|path| path.file_name().is_some_and(|name| name == file))
-}
-
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {
     create_folder(to)?;
     fs::copy(from, to).map_err(|error| InstallError::File { path: from.to_owned(), error })?;
@@ -266,19 +223,6 @@ fn create_folder(of: &Path) -> Result<(), InstallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_library_is_found_in_what_cargo_says() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"filenames\":[\"/a/libother.rlib\"]}\n\
-                        no json\n\
-                        {\"filenames\":[\"/b/libneuralnetworks.rlib\",\"/b/libneuralnetworks.so\"]}\n\
-                        {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(
-            built_library(messages, "libneuralnetworks.so"),
-            Some(PathBuf::from("/b/libneuralnetworks.so"))
-        );
-        assert_eq!(built_library("{}", "libneuralnetworks.so"), None);
-    }
 
     #[test]
     fn the_unit_starts_what_was_installed() {

@@ -2,12 +2,14 @@
 // A command for developers may panic where its output is closed.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod build;
 mod contract;
 mod dist;
 mod files;
 mod install;
 mod links;
 mod modules;
+mod musl;
 mod new_operation;
 mod schema;
 mod unsafe_list;
@@ -77,13 +79,16 @@ enum Command {
     /// Builds the program `nnhal` for Android and its containers: static, for x86-64 and 64-bit ARM, with the files that
     /// Android wants beside it.
     ///
-    /// Needs Rust's standard library for musl: `rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl`.
+    /// Uses Rust's standard library for musl where it is installed (`rustup target add x86_64-unknown-linux-musl
+    /// aarch64-unknown-linux-musl`). Otherwise it is built from its sources (`rustup component add rust-src`), and Zig links
+    /// (`pip install ziglang`), or what CARGO_TARGET_<TARGET>_LINKER names: a C compiler that knows musl and has LLVM's
+    /// libunwind. RUSTC names another compiler, whose standard library and sources count then.
     Dist {
         /// The folder that is written to, with a folder for each processor.
         #[arg(long, value_name = "DIR", default_value = "dist")]
         out: PathBuf,
         /// Only for these targets.
-        #[arg(long = "target", value_name = "TRIPLE", default_values = dist::TARGETS)]
+        #[arg(long = "target", value_name = "TRIPLE", default_values = musl::TARGETS)]
         targets: Vec<String>,
     },
     /// Builds the C libraries and the delegate, and installs them with headers and files for pkg-config.
@@ -151,12 +156,17 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
             Ok(true)
         }
         Command::Dist { out, targets } => {
-            let built = dist::build(root, &out, &targets)?;
-            print_lines(built.written.iter().map(|path| path.display()));
-            for target in &built.missing {
-                eprintln!("the standard library for {target} is not installed: not built");
+            let mut all = true;
+            for target in targets {
+                match dist::build(root, &out, &target) {
+                    Ok(written) => all &= !print_lines(written.iter().map(|path| path.display())),
+                    Err(error) => {
+                        eprintln!("error: {target}: {error}");
+                        all = false;
+                    }
+                }
             }
-            Ok(built.missing.is_empty())
+            Ok(all)
         }
         Command::Install { prefix, staging, service } => {
             let install = if service { install::install_service } else { install::install };

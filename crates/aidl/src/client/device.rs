@@ -4,6 +4,7 @@ use super::buffer::Buffer;
 use super::descriptors::with_few_pools;
 use super::link::{Connect, Link};
 use super::prepared::{Known, PreparedModel};
+use crate::binder::count_reference;
 use crate::convert::clock;
 use crate::convert::{
     all_signed, capabilities_from_wire, duplicate, extensions_from_wire, model_to_wire,
@@ -101,6 +102,9 @@ impl IPreparedModelCallback for Callback {
         status: WireStatus,
         model: Option<&Strong<dyn IPreparedModel>>,
     ) -> BinderResult<()> {
+        if let Some(model) = model {
+            count_reference(&model.as_binder());
+        }
         let mut answer = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
         answer.get_or_insert_with(|| (status.get(), model.cloned()));
         self.0.changed.notify_all();

@@ -4,6 +4,7 @@ use super::buffer::Buffer;
 use super::guest::Notified;
 use super::prepared::{Prepared, PreparedModel};
 use super::{Guest, Object, Origin, guarded, version_methods};
+use crate::binder::count_reference;
 use crate::convert::clock;
 use crate::convert::{
     capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
@@ -101,6 +102,7 @@ impl Device {
         match notified {
             Notified::InTheCall => preparation.deliver(guarded(work)),
             Notified::Later => {
+                count_reference(&callback.as_binder());
                 let task = move || drop(preparation.deliver(guarded(work)));
                 let spawned = guest.tasks().spawn(Kind::Preparing, priority, task);
                 spawned.map_err(|error| Answer::Launch.refuse(&error))
