@@ -207,7 +207,11 @@ impl GraphImporter<'_, '_> {
         let bytes = self.constant_bytes(weights)?;
         self.file.allow(bytes.len())?;
         let mut parts = Vec::new();
-        for (skip, length) in [(0, width), (width, units)] {
+        // The matrix meets the input, then the output before. So do the HAL's two matrices of QUANTIZED_16BIT_LSTM, but
+        // with the recurrent weights on the left: see its documentation.
+        let columns_of_input = if is_quantized { (units, width) } else { (0, width) };
+        let columns_of_state = if is_quantized { (0, units) } else { (width, units) };
+        for (skip, length) in [columns_of_input, columns_of_state] {
             for gate in GATES {
                 let (skip, length) = (skip as usize * element, length as usize * element);
                 let of_gate = bytes

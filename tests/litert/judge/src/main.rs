@@ -1,16 +1,19 @@
 //! Runs the corpus of `tests/litert` on a device and compares with LiteRT's outputs.
 //!
 //! What becomes of a case: it agrees; its outputs differ; its model is refused by the importer with
-//! a reason; the device does not support it; it fails. Only differences and failures are faults.
+//! a reason; the device does not support it; it fails. A fault is what a list does not expect ([`expected`]).
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
 mod array;
 mod case;
+mod expected;
 mod table;
 
 use case::{Outcome, judge};
 use clap::Parser;
+use expected::Expected;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -31,7 +34,13 @@ struct Arguments {
     /// Which device computes
     #[arg(long, value_enum, default_value = "reference")]
     device: Which,
-    /// Also list what is refused or not supported, with the reasons
+    /// Only each N-th case
+    #[arg(long, default_value = "1", value_name = "N")]
+    every: NonZeroUsize,
+    /// What is expected not to agree, with the reasons
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../expected.txt"), value_name = "FILE")]
+    expected: PathBuf,
+    /// Also list what is expected, and what is refused or not supported, with the reasons
     #[arg(long)]
     refusals: bool,
     /// Write the table of operators, with what each becomes, to this file
@@ -52,6 +61,13 @@ fn main() -> ExitCode {
         Which::Reference => nnhal_reference::device(),
         Which::Cpu => nnhal_cpu::device(nnhal_cpu::Settings::default()),
     };
+    let expected = match Expected::read(&arguments.expected) {
+        Ok(expected) => expected,
+        Err(error) => {
+            eprintln!("{}: {error}", arguments.expected.display());
+            return ExitCode::from(3);
+        }
+    };
     let mut folders: Vec<PathBuf> = match std::fs::read_dir(&arguments.folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(error) => {
@@ -64,6 +80,7 @@ fn main() -> ExitCode {
     };
     folders.retain(|it| it.join("meta.json").is_file() && name(it).contains(&arguments.filter));
     folders.sort();
+    let folders: Vec<PathBuf> = folders.into_iter().step_by(arguments.every.get()).collect();
     let next = AtomicUsize::new(0);
     let results = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -86,7 +103,11 @@ fn main() -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(3);
     }
-    report(&results, arguments.refusals)
+    // A corpus that was made as a whole has each case that is expected.
+    let is_whole = arguments.filter.is_empty()
+        && arguments.every == NonZeroUsize::MIN
+        && arguments.folder.join("index.json").is_file();
+    report(&results, &expected, is_whole, arguments.refusals)
 }
 
 fn write_table(
@@ -101,26 +122,36 @@ fn write_table(
     std::fs::write(file, table.page()).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn report(results: &BTreeMap<String, Outcome>, refusals: bool) -> ExitCode {
+fn report(
+    results: &BTreeMap<String, Outcome>,
+    expected: &Expected,
+    is_whole: bool,
+    shows_all: bool,
+) -> ExitCode {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut faults = 0;
     for (name, outcome) in results {
-        let (kind, text) = match outcome {
-            Outcome::Agrees => ("agrees", None),
-            Outcome::Differs(text) => ("differs", Some(text)),
-            Outcome::Fails(text) => ("fails", Some(text)),
-            Outcome::Refused(text) => ("refused by the importer", Some(text).filter(|_| refusals)),
-            Outcome::Unsupported(text) => {
-                ("not supported by the device", Some(text).filter(|_| refusals))
-            }
-        };
+        let kind = outcome.kind();
         *counts.entry(kind).or_default() += 1;
-        if let Some(text) = text {
-            println!("{kind:8} {name}: {text}");
+        let found = expected.judge(name, outcome);
+        if let Err(what) = &found {
+            faults += 1;
+            println!("{name}: {what}");
+        } else if let Ok(Some(reason)) = found
+            && shows_all
+        {
+            println!("{name}: {kind}, as expected: {reason}\n    {}", outcome.text());
+        }
+    }
+    if is_whole {
+        for name in expected.names().filter(|name| !results.contains_key(*name)) {
+            faults += 1;
+            println!("{name}: it is expected not to agree, and there is no such case");
         }
     }
     for (kind, count) in &counts {
         println!("{count:6} {kind}");
     }
-    let faults = counts.get("differs").unwrap_or(&0) + counts.get("fails").unwrap_or(&0);
+    println!("{faults:6} not as expected");
     if faults == 0 && !results.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
