@@ -416,6 +416,12 @@ fn pack(
                 return false;
             }
             let steps = chunks.fill(size, fours(source, channel, piece.clone()));
+            // Without memory for a second copy they are multiplied as numbers of 16 bits.
+            let has_room = packed.try_reserve(steps.len() * PACKED_STEP).is_ok()
+                && counts.try_reserve(1).is_ok();
+            if !has_room {
+                return false;
+            }
             counts.push(u16::try_from(steps.len() / size).unwrap_or(u16::MAX));
             all += steps.len() / size * cost(size);
             for chunk in steps.chunks_exact(size) {
