@@ -146,8 +146,7 @@ mod tests {
         let mut joining = Joining::default();
         let mut all = Vec::new();
         for length in lengths {
-            let piece: Vec<u8> =
-                (all.len()..all.len() + length).map(|it| (it % 251) as u8).collect();
+            let piece: Vec<u8> = (0..=250).cycle().skip(all.len() % 251).take(*length).collect();
             all.extend(&piece);
             joining.push(piece.into());
         }

@@ -179,8 +179,8 @@ impl FromStr for Passes {
         if off.trim() == "all" {
             return Ok(Self::NONE);
         }
-        let names = off.split(',').map(str::trim).filter(|name| !name.is_empty());
-        names.fold(Ok(Self::ALL), |passes, name| passes?.without(name))
+        let mut names = off.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names.try_fold(Self::ALL, |passes, name| passes.without(name))
     }
 }
 
