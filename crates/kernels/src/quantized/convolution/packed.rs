@@ -310,7 +310,8 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
 
-/// Into how many pieces rows and blocks are cut; so many rows, or one if windows are read from copies, are worth a piece.
+/// Into how many pieces rows and blocks are cut; a piece has at least `least_rows`, which is one if windows are read
+/// from copies.
 fn cut(
     shape: &Shape,
     rows: usize,
