@@ -288,6 +288,7 @@ impl Packed {
 
 /// Pixels of a table, at most, and lines that their rows take as the products want them; this many pixels
 /// are computed one after the other.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // Only products of bytes ask how many.
 fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -> (usize, usize) {
     let pixels = Table::pixels(runs, products.common().run_bytes);
     let matrix = match products {
@@ -310,7 +311,8 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
 
-/// Into how many pieces rows and blocks are cut; so many rows, or one if windows are read from copies, are worth a piece.
+/// Into how many pieces rows and blocks are cut; a piece has at least `least_rows`, which is one if windows are read
+/// from copies.
 fn cut(
     shape: &Shape,
     rows: usize,

@@ -7,8 +7,6 @@ mod avx512;
 mod columns;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-#[cfg(target_arch = "x86_64")]
-mod nibbles;
 mod packed;
 mod pixels;
 #[cfg(target_arch = "aarch64")]

@@ -41,7 +41,7 @@ enum Layout {
     /// odd two.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Pairs,
-    /// As [`nibbles::put`](super::nibbles::put) enters them.
+    /// As [`nibbles::put`](super::avx2::nibbles::put) enters them.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Nibbles,
     /// By tap, of which a step has two: 16-bit numbers.
@@ -120,7 +120,7 @@ impl Variant {
                 #[cfg(target_arch = "x86_64")]
                 Self::Avx2 => super::pixels::compute::<super::avx2::Pairs>(packed, run),
                 #[cfg(target_arch = "x86_64")]
-                Self::Avx2Nibbles => super::nibbles::compute(packed, run),
+                Self::Avx2Nibbles => super::avx2::nibbles::compute(packed, run),
                 #[cfg(target_arch = "aarch64")]
                 Self::Neon => super::neon::compute(packed, run),
                 #[cfg(target_arch = "aarch64")]
@@ -217,7 +217,7 @@ impl Variant {
                 }
             }
             #[cfg(target_arch = "x86_64")]
-            Layout::Nibbles => super::nibbles::put(block, [step, place], sum, weight),
+            Layout::Nibbles => super::avx2::nibbles::put(block, [step, place], sum, weight),
             #[cfg(not(target_arch = "x86_64"))]
             Layout::Nibbles => unreachable!("no such variant"),
             Layout::Pairs => {
@@ -285,7 +285,7 @@ pub(super) enum Order {
     Rows,
     /// The three of a column of a 3x3 filter, which neighbouring output pixels share.
     Columns3,
-    /// Two of a 3x3 filter, see [`nibbles`](super::nibbles).
+    /// Two of a 3x3 filter, see [`nibbles`](super::avx2::nibbles).
     Pairs3,
     /// The upper four of a column of a 5x5 filter; then the first four of the last row; then the last
     /// tap as part of the four input pixels that the next output pixel sees first, where it is the
@@ -301,7 +301,7 @@ impl Order {
             Self::Rows => [tap / together, tap % together],
             Self::Columns3 => [j, i],
             #[cfg(target_arch = "x86_64")]
-            Self::Pairs3 => super::nibbles::place(i, j),
+            Self::Pairs3 => super::avx2::nibbles::place(i, j),
             #[cfg(not(target_arch = "x86_64"))]
             Self::Pairs3 => unreachable!("no such variant"),
             Self::Columns5 if i < 4 => [j, i],

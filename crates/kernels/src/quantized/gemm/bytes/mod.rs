@@ -411,7 +411,7 @@ fn pack(
     let mut all = 0;
     for piece in pieces(steps) {
         for channel in 0..source.channels {
-            // The search takes longer than as many multiplications.
+            // The search takes longer than a multiplication of each weight.
             if pace.is_over(64 * piece.len() * DEPTH) {
                 return false;
             }

@@ -9,6 +9,8 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+pub(super) mod nibbles;
+
 use super::super::requantize::avx2::{Constants, Limits};
 use super::super::requantize::{ChannelLanes, Form};
 use super::packed::{Packed, Run};

@@ -12,9 +12,9 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::avx2::Bytes32;
-use super::packed::{Packed, Run};
-use super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
+use super::super::packed::{Packed, Run};
+use super::super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
+use super::Bytes32;
 use std::arch::x86_64::*;
 
 /// Pairs of taps that are multiplied together: the upper two of three columns, the lower ones of the first two,
@@ -23,7 +23,7 @@ const LOWER_PAIR: usize = 3;
 const LOWER_LAST: usize = 4;
 
 /// The pair that a tap belongs to, and its place there.
-pub(super) fn place(row: usize, column: usize) -> [usize; 2] {
+pub(in crate::quantized::depthwise) fn place(row: usize, column: usize) -> [usize; 2] {
     match (row, column) {
         (0 | 1, _) => [column, row],
         (_, 0 | 1) => [LOWER_PAIR, column],
@@ -35,7 +35,12 @@ pub(super) fn place(row: usize, column: usize) -> [usize; 2] {
 const PAIR_BYTES: usize = 2 * 2 * 32;
 
 /// Enters the weight of a tap, which is number `place` of a pair, into a block's weights at the sum that it is for.
-pub(super) fn put(block: &mut [u8], [pair, place]: [usize; 2], sum: usize, weight: i32) {
+pub(in crate::quantized::depthwise) fn put(
+    block: &mut [u8],
+    [pair, place]: [usize; 2],
+    sum: usize,
+    weight: i32,
+) {
     // As `Variant::sum_of_lane`: four sums of each half of a vector in turn.
     let (quarter, upper, index) = (sum / 8, sum % 8 / 4, sum % 4);
     let (half, channel) = (quarter / 2, quarter % 2 * 4 + index);
@@ -51,9 +56,9 @@ pub(super) fn put(block: &mut [u8], [pair, place]: [usize; 2], sum: usize, weigh
 /// Computes the pixels of a run.
 ///
 /// # Safety
-/// As of [`pixels::compute`](super::pixels::compute), for a filter of 3x3 and weights that [`put`] entered; the processor has
+/// As of [`pixels::compute`](super::super::pixels::compute), for a filter of 3x3 and weights that [`put`] entered; the processor has
 /// AVX2.
-pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
+pub(in crate::quantized::depthwise) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     let is_full = run.block.channels * run.block.pixels == Bytes32::LANES;
     let kernel = match (run.block.pixels, is_full) {
         (1, true) => of_share::<FULL>(packed),
