@@ -2,7 +2,9 @@
 
 use crate::error::{CliError, Result};
 use crate::limited;
+use crate::session::ModelArguments;
 use nnhal::image::{self, Normalization};
+use nnhal::tflite::ImportError;
 use nnhal::{Fill as Values, Input, Model, Tensor, TensorInfo, npy};
 use std::path::{Path, PathBuf};
 
@@ -69,21 +71,21 @@ pub fn values(filled: &[Filled]) -> impl Iterator<Item = Input<'_>> {
 }
 
 /// A file or shape that was given for an input.
-fn assign<'a>(given: &'a str, model: &Model) -> Result<(usize, &'a str)> {
-    let by_name = |name: &str| model.inputs().iter().position(|input| input.is_named(name));
+fn assign<'a>(given: &'a str, inputs: &[TensorInfo]) -> Result<(usize, &'a str)> {
+    let by_name = |name: &str| inputs.iter().position(|input| input.is_named(name));
     // Names of TensorFlow contain colons and slashes, and may contain '=': the longest wins.
     for (at, _) in given.match_indices('=').collect::<Vec<_>>().into_iter().rev() {
         if let Some(index) = by_name(&given[..at]) {
             return Ok((index, &given[at + 1..]));
         }
     }
-    match (model.inputs(), given.split_once('=')) {
+    match (inputs, given.split_once('=')) {
         ([_], None) => Ok((0, given)),
         ([_], Some(_)) if Path::new(given).exists() => Ok((0, given)),
         _ => {
-            let names = model.inputs().iter().take(MOST_NAMED).map(TensorInfo::shown_name);
+            let names = inputs.iter().take(MOST_NAMED).map(TensorInfo::shown_name);
             let names: Vec<_> = names.collect();
-            let others = match model.inputs().len() - names.len() {
+            let others = match inputs.len() - names.len() {
                 0 => String::new(),
                 others => format!(" and {others} more"),
             };
@@ -95,22 +97,74 @@ fn assign<'a>(given: &'a str, model: &Model) -> Result<(usize, &'a str)> {
     }
 }
 
-/// A value for every input of the model, and the model for the shapes that those have.
+/// The model for the shapes that are given, and a value for every input of it; what loading it for the shapes of the
+/// file's example gave is given.
 ///
 /// # Errors
 /// A file cannot be read or does not fit, or the model takes no inputs of these shapes.
-pub fn fill(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Filled>)> {
-    let count = model.inputs().len();
+pub fn fill(
+    arguments: &InputArguments,
+    model: &ModelArguments,
+    loaded: Result<Model>,
+) -> Result<(Model, Vec<Filled>)> {
+    let error = match loaded {
+        Ok(model) => return fill_loaded(arguments, model),
+        Err(error) => error,
+    };
+    // It may be the shape of the file's example that nothing runs at.
+    let CliError::Library(nnhal::Error::Import { source: ImportError::Unsupported { .. }, .. }) =
+        &error
+    else {
+        return Err(error);
+    };
+    let Some(file) = model.file()? else { return Err(error) };
+    let inputs = file.inputs()?;
+    if !inputs.iter().any(leaves_open) {
+        return Err(error);
+    }
+    if arguments.shapes.is_empty() && arguments.inputs.is_empty() {
+        let hint = "its inputs leave lengths open, so that others than those of the file's example may do: --shape";
+        return Err(CliError::Input(format!("{error}\n  {hint}")));
+    }
+    let filled = values_of(arguments, &inputs)?;
+    let model = file.model(&shapes_of(&filled), arguments.shapes.is_empty())?;
+    Ok((model, filled))
+}
+
+/// A value for every input of the model, and the model for the shapes that those have.
+fn fill_loaded(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Filled>)> {
+    let filled = values_of(arguments, model.inputs())?;
+    // Prepared once, for the shapes that are there.
+    let fits = |(info, filled): (&TensorInfo, &Filled)| {
+        let shape = filled.tensor.shape();
+        info.shape.len() == shape.len()
+            && info.shape.iter().zip(shape).all(|(open, it)| open.is_none_or(|open| open == *it))
+    };
+    if model.inputs().iter().zip(&filled).all(fits) || model.path().is_none() {
+        return Ok((model, filled));
+    }
+    // What is asked for by name may contradict the file.
+    let model = model.with_input_shapes(&shapes_of(&filled), arguments.shapes.is_empty())?;
+    Ok((model, filled))
+}
+
+fn shapes_of(filled: &[Filled]) -> Vec<Option<Vec<usize>>> {
+    filled.iter().map(|it| Some(it.tensor.shape().to_vec())).collect()
+}
+
+/// A value for every input.
+fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Filled>> {
+    let count = inputs.len();
     let mut wanted: Vec<Option<Vec<usize>>> = vec![None; count];
     for given in &arguments.shapes {
-        let (index, text) = assign(given, &model)?;
+        let (index, text) = assign(given, inputs)?;
         wanted[index] = Some(parse_shape(text)?);
     }
     let mut files: Vec<Option<PathBuf>> = vec![None; count];
     for given in &arguments.inputs {
-        let (index, file) = assign(given, &model)?;
+        let (index, file) = assign(given, inputs)?;
         if files[index].replace(PathBuf::from(file)).is_some() {
-            let name = &model.inputs()[index].name;
+            let name = &inputs[index].name;
             return Err(CliError::Input(format!("input {name} is given twice")));
         }
     }
@@ -120,7 +174,7 @@ pub fn fill(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Fill
     };
     let mut random = values.generator();
     let mut filled = Vec::with_capacity(count);
-    for ((info, wanted), file) in model.inputs().iter().zip(&wanted).zip(files) {
+    for ((info, wanted), file) in inputs.iter().zip(&wanted).zip(files) {
         let (tensor, source) = match file {
             Some(path) => from_file(&path, info, wanted.as_deref(), arguments)?,
             None => {
@@ -140,19 +194,7 @@ pub fn fill(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Fill
         }
         filled.push(Filled { name: info.name.clone(), tensor, source });
     }
-    // Prepared once, for the shapes that are there.
-    let fits = |(info, filled): (&TensorInfo, &Filled)| {
-        let shape = filled.tensor.shape();
-        info.shape.len() == shape.len()
-            && info.shape.iter().zip(shape).all(|(open, it)| open.is_none_or(|open| open == *it))
-    };
-    if model.inputs().iter().zip(&filled).all(fits) || model.path().is_none() {
-        return Ok((model, filled));
-    }
-    let shapes: Vec<_> = filled.iter().map(|it| Some(it.tensor.shape().to_vec())).collect();
-    // What is asked for by name may contradict the file.
-    let model = model.with_input_shapes(&shapes, arguments.shapes.is_empty())?;
-    Ok((model, filled))
+    Ok(filled)
 }
 
 /// Whether the file leaves lengths of an input open, whatever the import made of them.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::limited;
-use nnhal::{FileInfo, Model, Session, SessionOptions, Source};
+use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -82,6 +82,10 @@ pub struct ModelArguments {
     /// Which of the file's signatures, if it has several: they may be of different subgraphs
     #[arg(long, value_name = "NAME")]
     pub signature: Option<String>,
+    /// Compute layers of floats with 8-bit weights (dynamic-range quantization) in floats, with weights that are
+    /// dequantized first: nearer to the model before it was quantized, and slower
+    #[arg(long)]
+    pub dequantized_weights: bool,
 }
 
 /// Most bytes of a model that comes through a pipe.
@@ -119,10 +123,11 @@ impl ModelArguments {
     }
 
     fn load_from(&self, source: Source<'_>) -> Result<Model> {
-        Ok(match &self.signature {
+        let model = match &self.signature {
             Some(name) => Model::load_signature(source, name)?,
             None => Model::load(source)?,
-        })
+        };
+        Ok(if self.dequantized_weights { model.with_dequantized_weights()? } else { model })
     }
 
     /// Reads the model.
@@ -138,6 +143,54 @@ impl ModelArguments {
             (&self.model).into()
         };
         self.load_from(source)
+    }
+
+    /// The file, of which a model becomes for shapes that are chosen then; `None` of one that came through a pipe.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is no such signature.
+    pub fn file(&self) -> Result<Option<File>> {
+        if limited::is_standard_input(&self.model) {
+            return Ok(None);
+        }
+        let file = ModelFile::open(&self.model)?;
+        let subgraph = match &self.signature {
+            None => 0,
+            Some(name) => {
+                let signatures = &file.description().signatures;
+                let found = signatures.iter().find(|signature| signature.name == *name);
+                found.map_or(0, |signature| signature.subgraph)
+            }
+        };
+        Ok(Some(File { file, subgraph, dequantized_weights: self.dequantized_weights }))
+    }
+}
+
+/// A file, and the part of it that is meant.
+pub struct File {
+    file: ModelFile,
+    subgraph: usize,
+    dequantized_weights: bool,
+}
+
+impl File {
+    /// What the file says of the inputs.
+    ///
+    /// # Errors
+    /// There is no such subgraph.
+    pub fn inputs(&self) -> Result<Vec<TensorInfo>> {
+        let tensors = self.file.tensors(self.subgraph)?;
+        let inputs = &self.file.subgraph(self.subgraph)?.inputs;
+        Ok(inputs.iter().filter_map(|index| tensors.get(*index).cloned()).collect())
+    }
+
+    /// The model for inputs of these shapes; strictly only where the file leaves lengths open.
+    ///
+    /// # Errors
+    /// It cannot be imported.
+    pub fn model(&self, shapes: &[Option<Vec<usize>>], is_strict: bool) -> Result<Model> {
+        let model = self.file.model(self.subgraph, shapes, is_strict)?;
+        Ok(if self.dequantized_weights { model.with_dequantized_weights()? } else { model })
     }
 }
 

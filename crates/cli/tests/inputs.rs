@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn asset(name: &str) -> PathBuf {
@@ -189,4 +190,48 @@ fn pictures_are_turned_as_they_say_and_cut_off_ones_are_refused() {
         seven.to_rgb8().save_with_format(&path, format).unwrap();
         assert_eq!(best(run(&["--input"]).arg(&path)), 7, "{ending}");
     }
+}
+
+/// A layer of floats with 8-bit weights, which `dynamic_range_layer` of the tests in crates/python writes.
+#[test]
+fn weights_of_8_bits_beside_floats_are_dequantized_if_asked_for() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dynamic_range.tflite");
+    let plan = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        let (code, stdout, stderr) =
+            outcome(command.arg("inspect").arg(&model).arg("--profile").args(arguments));
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    assert!(plan(&[]).contains("dynamic fully connected"), "{}", plan(&[]));
+    let exact = plan(&["--dequantized-weights"]);
+    assert!(exact.contains("fully connected") && !exact.contains("dynamic fully"), "{exact}");
+}
+
+/// Sums of four neighbours, which the shape of the file's example does not have; `sums_of_four` of the tests in
+/// crates/python writes it.
+#[test]
+fn a_model_that_its_examples_shape_does_not_fit_runs_at_others() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sums_of_four.tflite");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.arg(arguments[0]).arg(&model).args(&arguments[1..]);
+        command
+    };
+    let refused = refusal(&mut command(&["run"]), 3);
+    assert!(refused.contains("CONV_2D") && refused.contains("--shape"), "{refused}");
+    for first in ["run", "compare"] {
+        let (code, stdout, stderr) = outcome(&mut command(&[first, "--shape", "1,1,6,1"]));
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        assert!(stdout.contains("1x1x3x1"), "{stdout}");
+    }
+    let mut file = tempfile::Builder::new().suffix(".npy").tempfile().unwrap();
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 5, 1), }";
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    file.write_all(&[b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat()).unwrap();
+    file.write_all(&[1.0_f32, 2.0, 3.0, 4.0, 5.0].map(f32::to_le_bytes).concat()).unwrap();
+    let input = file.path().to_str().unwrap();
+    let (code, stdout, stderr) = outcome(&mut command(&["run", "--input", input]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("min 10.000000, max 14.000000"), "{stdout}");
 }

@@ -238,16 +238,21 @@ fn sums_of_8_bit_products() {
             &mut preparation,
         )
         .unwrap();
-        let sizes = Sizes { rows: 1, inputs: LENGTH, units: 1 };
-        let rounded = dynamic::FullyConnected::prepare(
-            sizes,
-            &ones,
-            &[0.5],
-            &[0.0],
-            Epilogue::NONE,
-            &mut preparation,
-        )
-        .unwrap();
+        let row = dynamic::Convolution::fully_connected([1, LENGTH, 1]);
+        // What it sees is copied: there is padding before it.
+        let window = Shape {
+            input: [1, LENGTH - 1],
+            filter: [1, LENGTH],
+            input_channels: 1,
+            padding_before: [0, 1],
+            ..row
+        };
+        let mut rounded = |shape: &Shape| {
+            let none = Epilogue::NONE;
+            let preparation = &mut preparation;
+            dynamic::Convolution::prepare(shape, &ones, &[0.5], &[0.0], none, preparation).unwrap()
+        };
+        let rounded = [("rounded row", rounded(&row)), ("rounded window", rounded(&window))];
         drop(preparation);
         let (mut output, mut scratch) = ([0; 1], Lines::with_bytes(layer.scratch_bytes()));
         asks("8-bit layer", |team| {
@@ -259,11 +264,11 @@ fn sums_of_8_bit_products() {
         asks("8-bit matrices", |team| {
             matrices.run(team, &ones, &ones, &mut output, scratch.lines_mut());
         });
-        let mut scratch = Lines::with_bytes(rounded.scratch_bytes());
-        let (input, mut output) = (vec![0.5; LENGTH], [0.0; 1]);
-        asks("rounded row", |team| {
-            rounded.run(team, &input, &mut output, scratch.lines_mut());
-        });
+        for (what, rounded) in rounded {
+            let mut scratch = Lines::with_bytes(rounded.scratch_bytes());
+            let (input, mut output) = (vec![0.5; LENGTH], [0.0; 1]);
+            asks(what, |team| rounded.run(team, &input, &mut output, scratch.lines_mut()));
+        }
     }
 }
 

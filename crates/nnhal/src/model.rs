@@ -442,7 +442,8 @@ impl Model {
     /// The same file, of which layers of floats with 8-bit weights (dynamic-range quantization) are computed in
     /// floats, with weights that are dequantized first: nearer to the model before it was quantized, and slower.
     /// As it is loaded, their inputs are rounded to 8 bits while they run, as LiteRT does it. A session makes this
-    /// of a model by itself if its device does not have the operation DYNAMIC_FULLY_CONNECTED.
+    /// of a model by itself if its device does not have the operations DYNAMIC_FULLY_CONNECTED, DYNAMIC_CONV_2D and
+    /// DYNAMIC_ROUND.
     ///
     /// # Errors
     /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.

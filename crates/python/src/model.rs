@@ -61,6 +61,11 @@ impl Model {
         all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
     }
 
+    /// The same file, of which layers of floats with 8-bit weights are computed in floats.
+    fn with_dequantized_weights(&self, py: Python<'_>) -> Outcome<Self> {
+        Ok(Self(py.detach(|| self.0.with_dequantized_weights())?))
+    }
+
     /// The same file with the subgraph of a signature.
     fn with_signature(&self, py: Python<'_>, name: &str) -> Outcome<Self> {
         Ok(Self(py.detach(|| self.0.with_signature(name))?))

@@ -4,9 +4,10 @@ Tables are written front to back, so that offsets point forward as the format wa
 """
 
 import struct
+from array import array
 
 FLOAT32, INT32, UINT8, INT64, BOOL, INT8 = 0, 2, 3, 4, 6, 9
-ADD, RELU, RNN = 0, 19, 24
+ADD, CONV_2D, FULLY_CONNECTED, RELU, RNN = 0, 3, 9, 19, 24
 
 
 class Table:
@@ -53,6 +54,11 @@ def _write(out, value):
         place = len(out)
         out += struct.pack("<I", len(data) - isinstance(value, str)) + data
         return place
+    if isinstance(value, array):
+        _pad(out, 8, 4)
+        place = len(out)
+        out += struct.pack("<I", len(value)) + value.tobytes()
+        return place
     _pad(out, 4)
     place = len(out)
     if value and isinstance(value[0], int):
@@ -75,10 +81,13 @@ def file(root):
     return bytes(out)
 
 
-def tensor(name, shape, kind=FLOAT32, buffer=0, signature=None, variable=None):
+def tensor(name, shape, kind=FLOAT32, buffer=0, signature=None, variable=None, scales=None):
     is_variable = ("B", 1) if variable else None
     kind = ("b", kind) if kind else None
-    return Table(_0=list(shape), _1=kind, _2=("I", buffer), _3=name, _5=is_variable, _7=signature)
+    quantization = Table(_2=array("f", scales), _3=array("q", [0] * len(scales))) if scales else None
+    return Table(
+        _0=list(shape), _1=kind, _2=("I", buffer), _3=name, _4=quantization, _5=is_variable, _7=signature
+    )
 
 
 def model(codes, tensors, inputs, outputs, operators, buffers=(b"",), signatures=None):
@@ -122,3 +131,32 @@ def running_sum():
     ]
     operator = (0, [0, 1, 2, 3, 4], [5], ("B", 7), Table(_0=("b", 0)))
     return model([RNN], tensors, [0], [5], [operator], buffers=[b"", one, zero])
+
+
+def dynamic_range_layer():
+    """y = 1/2 (a + 2b + 3c), 1/4 (4a + 5b + 6c) with int8 weights beside float32.
+
+    crates/cli/tests/dynamic_range.tflite is this."""
+    tensors = [
+        tensor("x", [1, 3]),
+        tensor("weights", [2, 3], INT8, buffer=1, scales=[0.5, 0.25]),
+        tensor("y", [1, 2]),
+    ]
+    operator = (0, [0, 1, -1], [2], ("B", 8), Table())
+    return model([FULLY_CONNECTED], tensors, [0], [2], [operator], buffers=[b"", bytes(range(1, 7))])
+
+
+def sums_of_four():
+    """y = the sums of four neighbours along an open length, of which the file's example has one, so that nothing fits it.
+
+    crates/cli/tests/sums_of_four.tflite is this."""
+    tensors = [
+        tensor("x", [1, 1, 1, 1], signature=[1, 1, -1, 1]),
+        tensor("filter", [1, 1, 4, 1], buffer=1),
+        tensor("bias", [1], buffer=2),
+        tensor("y", [1, 1, 1, 1], signature=[1, 1, -1, 1]),
+    ]
+    options = Table(_0=("b", 1), _1=("i", 1), _2=("i", 1))
+    operator = (0, [0, 1, 2], [3], ("B", 1), options)
+    ones = struct.pack("<4f", 1, 1, 1, 1)
+    return model([CONV_2D], tensors, [0], [3], [operator], buffers=[b"", ones, bytes(4)])

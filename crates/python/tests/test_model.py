@@ -321,3 +321,12 @@ def test_threads_take_turns_with_a_stateful_model():
     for thread in threads:
         thread.join()
     assert sorted(sums) == [float(number) for number in range(1, 401)]
+
+
+def test_weights_of_8_bits_beside_floats_are_dequantized_if_asked_for():
+    layer, row = flatfile.dynamic_range_layer(), np.float32([[0.104, 1.553, -0.997]])
+    # The row is rounded to hundredths.
+    np.testing.assert_allclose(nnhal.load(layer)(row)[0], [[0.1, 0.5375]], rtol=1e-5)
+    exact = nnhal.load(layer, dequantized_weights=True)
+    np.testing.assert_allclose(exact(row)[0], [[0.1095, 0.54975]], rtol=1e-5)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(exact))(row)[0], exact(row)[0])

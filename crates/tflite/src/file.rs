@@ -111,6 +111,8 @@ pub(crate) struct Tensor<'a> {
     pub(crate) quantization: Option<Quantization>,
     /// Whether it is quantized in a way that [`Quantization`] does not describe.
     pub(crate) has_other_quantization: bool,
+    /// Its scales, if it has one for each block of elements.
+    pub(crate) blocks: Option<Blocks>,
     pub(crate) is_variable: bool,
     pub(crate) sparsity: Option<schema::SparsityParametersRef<'a>>,
 }
@@ -132,6 +134,15 @@ pub(crate) struct Quantization {
     pub(crate) scales: Vec<f32>,
     pub(crate) zero_points: Vec<i64>,
     pub(crate) dimension: u32,
+}
+
+/// A scale for each block of elements along the last axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    /// The tensor of the scales: `[lengths before the last axis, blocks]`.
+    pub(crate) scales: usize,
+    /// Elements of a block, above 0.
+    pub(crate) size: u32,
 }
 
 /// Where a constant's bytes are in the file.
@@ -508,6 +519,7 @@ fn read_tensor<'a>(
         shape,
         has_shape,
         has_other_quantization,
+        blocks: quantization.and_then(|it| blocks(&it)),
         declared: signature.clone(),
         signature,
         buffer,
@@ -525,6 +537,17 @@ fn lengths(
     let Some(vector) = vector else { return Ok(Vec::new()) };
     meter.take(vector.len())?;
     Ok(vector.iter().map(|length| u32::try_from(length).ok()).collect())
+}
+
+/// `None` for quantization of another kind, or that says nothing that can be true.
+fn blocks(quantization: &schema::QuantizationParametersRef<'_>) -> Option<Blocks> {
+    let Ok(Some(schema::QuantizationDetailsRef::BlockwiseQuantization(table))) =
+        quantization.details()
+    else {
+        return None;
+    };
+    let size = u32::try_from(table.block_size().ok()?).ok().filter(|size| *size > 0)?;
+    Some(Blocks { scales: usize::try_from(table.scales().ok()?).ok()?, size })
 }
 
 fn read_quantization(

@@ -18,8 +18,9 @@
 //!
 //! - a tensor of rank 0 becomes one of shape `[1]`, since the HAL's empty shape means unknown rank;
 //! - 64-bit integers become 32-bit ones; constants that do not fit are refused;
-//! - weights of 8 bits beside float activations are dequantized first, which is more exact than
-//!   TensorFlow Lite's own kernels for them;
+//! - beside weights of 8 bits float activations of convolutions and matrix products are rounded to 8 bits while they
+//!   run, as in TensorFlow Lite, unless [`ImportOptions::dequantizes_weights`] says otherwise; the weights of recurrent
+//!   operators are dequantized first;
 //! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
 //!   TensorFlow Lite it is the other way round;
 //! - state that the file keeps in variable tensors or resource variables becomes inputs and outputs ([`State`]).
@@ -234,7 +235,14 @@ pub fn builtin_operators() -> impl Iterator<Item = &'static str> {
 /// Whether an operation is a layer of dynamic-range quantization: its inputs are rounded to 8 bits while it runs. An
 /// import has none of them with [`ImportOptions::dequantizes_weights`].
 pub fn is_dynamic_range(operation: OperationType) -> bool {
-    ExtensionOperation::of(operation) == Some(ExtensionOperation::DynamicFullyConnected)
+    matches!(
+        ExtensionOperation::of(operation),
+        Some(
+            ExtensionOperation::DynamicConv2d
+                | ExtensionOperation::DynamicFullyConnected
+                | ExtensionOperation::DynamicRound
+        )
+    )
 }
 
 /// Which part of a file is imported, and for what inputs.
@@ -248,7 +256,8 @@ pub struct ImportOptions<'a> {
     /// The subgraph that becomes the model: 0, unless a [`Signature`] of another one is meant.
     pub subgraph: usize,
     /// Whether layers of floats with 8-bit weights are computed in floats, with weights that are dequantized
-    /// first, and not by the extension's operation DYNAMIC_FULLY_CONNECTED, which a device may not have.
+    /// first, and not by the extension's operations DYNAMIC_FULLY_CONNECTED, DYNAMIC_CONV_2D and DYNAMIC_ROUND, which a
+    /// device may not have.
     pub dequantizes_weights: bool,
 }
 

@@ -55,6 +55,7 @@ class Made:
     exact: bool = False     # data movement: outputs must be the same to the bit
     keeps_state: bool = False   # the runs follow each other in one interpreter
     notes: str = ""
+    wrong: tuple = ()       # ways of LiteRT that are not right for this model
     real: list = None       # what the outputs of the first run are without quantization
 
 
@@ -227,6 +228,8 @@ def save(folder, name, made):
     for operator, way in WRONG:
         if operator in names:
             results.pop(way, None)
+    for way in made.wrong:
+        results.pop(way, None)
     judge, off = nearest(results, made.real)
     expected = results.pop(judge)
     again = execute(made.model, made.runs, WAYS[judge], made.keeps_state)

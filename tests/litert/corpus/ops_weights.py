@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from . import graph, judge
+from .graph import schema
 from .single import BYTES, FLOAT, QUANT, WEIGHTS, Const, In, Single, draw, random, weights
 
 FUSED = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
@@ -97,8 +99,8 @@ def dense(name, shape, units, types=QUANT, act="NONE", with_bias=True, **more):
 
 
 def fully_connected():
-    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + ("hybrid_asym",))
-    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + ("hybrid_asym",))
+    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4"))
+    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4"))
     yield dense("no_bias", (3, 16), 8, WEIGHTS, with_bias=False)
     yield dense("flattens_4d", (2, 3, 3, 4), 6, size=36)
     yield dense("folds_3d", (2, 3, 8), 6)
@@ -108,12 +110,39 @@ def fully_connected():
     yield dense("odd_sizes", (3, 33), 17, ALL_WEIGHTS + ("hybrid_asym",))
     for act in FUSED[1:]:
         yield dense(f"act_{act.lower()}", (2, 12), 6, act=act)
+    yield by_block("32", (2, 64), 5, 32)
+    yield by_block("64_of_rows", (3, 128), 16, 64)
     yield Single("fully_connected_weights_given_at_run_time", "FULLY_CONNECTED",
                  [In((3, 8)), In((5, 8)), None], types=BYTES)
     # One scale for the whole matrix, the only form that NN HAL 1.3 has.
     yield Single("fully_connected_one_scale", "FULLY_CONNECTED",
                  [In((3, 20)), Const(weights("fc one scale", (6, 20)), "data"), None],
                  types=("int8", "uint8"))
+
+
+def by_block(name, shape, units, size, act="NONE"):
+    """int4 weights with a scale for each block of inputs, as ai-edge-quantizer writes them."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        width = shape[-1]
+        rng = random(f"fully_connected_blockwise_{name}")
+        scales = draw(rng, (units, width // size), 0.01, 0.1).astype(np.float16)
+        x = main.input("x", shape)
+        of_weights = main.const("scales", scales)
+        weights = main.const("weights", rng.integers(-8, 8, (units, width)).astype(np.int8), "int4")
+        quant = schema.QuantizationParametersT()
+        quant.detailsType, quant.details = schema.QuantizationDetails.BlockwiseQuantization, schema.BlockwiseQuantizationT()
+        quant.details.scales, quant.details.blockSize = of_weights.index, size
+        weights.raw.quantization = quant
+        y = main.tensor("y", (int(np.prod(shape)) // width, units))
+        main.op("FULLY_CONNECTED", [x, weights, main.const("bias", draw(rng, (units,)))], [y],
+                fusedActivationFunction=act, asymmetricQuantizeInputs=True)
+        main.outputs(y)
+        # LiteRT's reference kernel is far from its two others, which are near each other.
+        return judge.Made(file.finish(), [judge.Run([draw(rng, shape, -1, 2)])], "schema", "hybrid_block",
+                          wrong=("reference",))
+    return f"fully_connected_blockwise_{name}", make
 
 
 def transpose_conv(name, image, kernel, out, result, types=QUANT, stride=(2, 2), padding="SAME",

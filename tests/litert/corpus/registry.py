@@ -10,14 +10,18 @@ from . import single
 FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
             "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
             "control": "control", "files": "files", "networks": "networks",
-            "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide"}
+            "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide", "probed": "probed"}
+
+
+def entries(family):
+    """What a family's module lists."""
+    return importlib.import_module(f"corpus.{FAMILIES[family]}").all_cases()
 
 
 def cases(family):
     """Ordered dict of one family."""
-    module = importlib.import_module(f"corpus.{FAMILIES[family]}")
     found = {}
-    for entry in module.all_cases():
+    for entry in entries(family):
         pairs = single.cases(entry) if isinstance(entry, single.Single) else [entry]
         for name, maker in pairs:
             if name in found:

@@ -108,9 +108,9 @@ struct Row {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let threads = arguments.session.threads.used()?.get();
     let begun = Instant::now();
-    let model = arguments.model.load()?;
+    let loaded = arguments.model.load();
     let loading = begun.elapsed();
-    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
+    let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let begun = Instant::now();
     let session = arguments.session.open(&model)?;
     let prepare = loading + begun.elapsed();

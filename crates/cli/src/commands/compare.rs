@@ -63,8 +63,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let [judge, judged] = &*arguments.devices else {
         return Err(CliError::Input("--devices takes two names: A,B".into()));
     };
-    let model = arguments.model.load()?;
-    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
+    let loaded = arguments.model.load();
+    let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let inputs: Vec<Input<'_>> = inputs::values(&filled).collect();
     let open = |device: &String| model.session(arguments.threads.options(device));
     let (right, found) = (open(judge)?, open(judged)?);

@@ -84,8 +84,8 @@ struct Range {
 /// Runs a model once.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let given = arguments.labels.as_deref().map(read_labels).transpose()?;
-    let model = arguments.model.load()?;
-    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
+    let loaded = arguments.model.load();
+    let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let session = arguments.session.open(&model)?;
     let options = RunOptions { measure: true, ..RunOptions::default() };
     let results = session.run_with(&options, inputs::values(&filled))?;

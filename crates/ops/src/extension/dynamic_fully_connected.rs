@@ -8,30 +8,20 @@
 //! | input 3 | activation | scalar | INT32, see [`nnhal_hal::FusedActivation`] |
 //! | output 0 | output | `[batch, num_units]` | TENSOR_FLOAT32 |
 //!
-//! The input's elements are read in order, `input_size` for each row of the batch. While it runs, each row
-//! is rounded to integers, in float32, numbers to the nearest and halves to the even one:
-//!
-//! ```text
-//! least  = min(0, elements of the row), greatest = max(0, elements of the row)
-//! factor = 255 / (greatest - least), or 1 if that is infinite
-//! z      = -128 - least * factor     if (-128 + least * factor) + (127 + greatest * factor) > 0
-//!           127 - greatest * factor  otherwise
-//! zero   = round(clamp(z, -128, 127))
-//! q      = round(clamp(x * factor, -128 - zero, 127 - zero))
-//! ```
-//!
-//! and the output is `activation(sum(q * weight) / factor * scale + bias)`, where the sum has 32 bits and
-//! wraps, and the scale is the weights' or that of the unit. Of a row with an element that is infinite or NaN,
-//! or where `greatest - least` is infinite, all outputs are NaN.
+//! The input's elements are read in order, `input_size` for each row of the batch. While it runs, each row is rounded
+//! to integers by the range of its elements and 0 ([`dynamic_range::rounded`]), and the output is
+//! `activation(sum(q * weight) / factor * scale + bias)`, where the sum has 32 bits and wraps, and the scale is the
+//! weights' or that of the unit. Of a row with an element that is infinite or NaN, or whose range is infinite, all
+//! outputs are NaN.
 //!
 //! It is what TensorFlow Lite computes of models with weights of 8 bits and no other quantization.
 
 use super::table::ExtensionOperation as E;
-use crate::call::{Argument, Call, Output};
+use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
 use crate::operations::fully_connected::rows_and_units;
-use crate::rules::{activation_range, real};
+use crate::rules::{activation_range, dynamic_range, real};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::{FusedActivation, OperationType};
@@ -53,14 +43,7 @@ impl Operation for DynamicFullyConnected {
         call.input(0).expect_rank_in(2..=4)?;
         weights.expect_rank(2)?;
         call.input(2).expect_rank(1)?;
-        if weights.zero_point != 0 {
-            return Err(weights.wrong("zero point", weights.zero_point, 0));
-        }
-        if let Some(quant) = weights.channel_quant()
-            && quant.channel_dim != 0
-        {
-            return Err(weights.wrong("channel dimension", quant.channel_dim, 0));
-        }
+        dynamic_range::validate_weights(weights)?;
         rows_and_units(call).map(drop)
     }
 
@@ -82,52 +65,19 @@ impl Operation for DynamicFullyConnected {
         let mut elements = output.allocate(&dimensions)?;
         let mut row: Vec<i32> = call.room(input_size)?;
         for of_row in input.chunks_exact(input_size) {
-            let factor = rounded(call, of_row, &mut row)?;
+            let factor = dynamic_range::rounded(call, of_row, &mut row)?;
             for (unit, of_unit) in stored.chunks_exact(input_size).enumerate() {
                 let mut sum = 0_i32;
                 call.each(row.iter().zip(of_unit), |(q, weight)| {
                     sum = sum.wrapping_add(q.wrapping_mul(*weight));
                 })?;
                 // Rounded once.
-                let product = f64::from(sum) / factor * f64::from(scale(weights, unit));
+                let scale = f64::from(dynamic_range::scale(weights, unit));
+                let product = f64::from(sum) / factor * scale;
                 let sum = real::round(product + f64::from(bias[unit]));
                 elements.push(activation_range::clamp(sum, range));
             }
         }
         Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
-}
-
-/// The scale of a unit's weights.
-fn scale(weights: &Argument<'_>, unit: usize) -> f32 {
-    weights.channel_quant().map_or(weights.scale, |quant| quant.scales[unit])
-}
-
-/// Makes integers of a row. How many steps are 1: NaN if the row is not finite.
-fn rounded(call: &Call<'_>, row: &[f32], integers: &mut Vec<i32>) -> Result<f64, Fault> {
-    let (mut least, mut greatest, mut is_finite) = (0.0_f32, 0.0_f32, true);
-    call.each(row, |x| {
-        least = least.min(*x);
-        greatest = greatest.max(*x);
-        is_finite &= x.is_finite();
-    })?;
-    integers.clear();
-    let range = greatest - least;
-    if !is_finite || !range.is_finite() {
-        integers.resize(row.len(), 0);
-        return Ok(f64::NAN);
-    }
-    let mut factor = 255.0 / range;
-    if !factor.is_finite() {
-        factor = 1.0;
-    }
-    let (low, high) = (least * factor, greatest * factor);
-    let z = if (-128.0 + low) + (127.0 + high) > 0.0 { -128.0 - low } else { 127.0 - high };
-    let zero = z.clamp(-128.0, 127.0).round_ties_even();
-    call.each(row, |x| {
-        let steps = (x * factor).clamp(-128.0 - zero, 127.0 - zero).round_ties_even();
-        #[allow(clippy::cast_possible_truncation)] // It has 9 bits.
-        integers.push(steps as i32);
-    })?;
-    Ok(f64::from(factor))
 }

@@ -688,3 +688,27 @@ pub(super) static DYNAMIC_FULLY_CONNECTED: Signature = signature(
         &[Parameter::fixed("output", FLOAT32)],
     )],
 );
+pub(super) static DYNAMIC_CONV_2D: Signature = signature(
+    E::DynamicConv2d,
+    &[row(&[QUANT8_SIGNED]), row(&[QUANT8_SYMM_PER_CHANNEL])],
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::fixed("input", FLOAT32),
+            Parameter::column("filter", 0),
+            Parameter::fixed("bias", FLOAT32),
+            Parameter::int32("padding"),
+            Parameter::int32("stride along height"),
+            Parameter::int32("stride along width"),
+            Parameter::int32("dilation along height"),
+            Parameter::int32("dilation along width"),
+            Parameter::int32("activation"),
+        ],
+        &[Parameter::fixed("output", FLOAT32)],
+    )],
+);
+pub(super) static DYNAMIC_ROUND: Signature = signature(
+    E::DynamicRound,
+    &[row(&[FLOAT32])],
+    &[Form::new(SINCE, &[Parameter::column("input", 0)], &[Parameter::column("output", 0)])],
+);

@@ -249,6 +249,10 @@ table! {
         "the generator's state after random bits, and the bits. A state is a key and a counter, in 2 or, of Philox, 3 words; the algorithm is 0 for Philox 4x32, 1 for Threefry 2x32. The second output has the lengths `shape`";
     97 DynamicFullyConnected "DYNAMIC_FULLY_CONNECTED", s::DYNAMIC_FULLY_CONNECTED,
         "FULLY_CONNECTED of floats with signed weights of 8 bits and zero point 0. Each row of the input is rounded to 8 bits by its own range, of its elements `x` and 0: with `factor = 255 / (greatest - least)`, or 1 where that is infinite, `z = -128 - least * factor` if `(-128 + least * factor) + (127 + greatest * factor) > 0`, else `127 - greatest * factor`, and `zero = round(clamp(z, -128, 127))`, it is `q = round(clamp(x * factor, -128 - zero, 127 - zero))`, all in float32, halves to even. The output is `activation(sum(q * weight) / factor * scale of the weights + bias)`, where the sum has 32 bits and wraps. A row with an infinite range or a NaN gives NaN";
+    98 DynamicConv2d "DYNAMIC_CONV_2D", s::DYNAMIC_CONV_2D,
+        "CONV_2D of floats with a signed filter `[out, height, width, in]` of 8 bits and zero point 0; images are NHWC, the padding is 1 for SAME, 2 for VALID. Each image is rounded to 8 bits by its own range as a row is by DYNAMIC_FULLY_CONNECTED, and the padding is 0. An image with an infinite range or a NaN gives NaN";
+    99 DynamicRound "DYNAMIC_ROUND", s::DYNAMIC_ROUND,
+        "each part of the first axis rounded to 8 bits by its own range, `q / factor`, with `q` and `factor` as a row has them in DYNAMIC_FULLY_CONNECTED. A part with an infinite range or a NaN becomes NaN";
 }
 
 impl ExtensionOperation {

@@ -8,7 +8,7 @@ use crate::operations::testing::{Example, assert_close, tensor};
 use OperandType::{
     TensorBool8, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use nnhal_hal::OperandType;
+use nnhal_hal::{OperandSpec, OperandType};
 
 fn on(operation: E) -> Example {
     Example::new(operation.operation_type())
@@ -652,4 +652,77 @@ fn weights_beside_rounded_rows_have_no_zero_point() {
     let weights = tensor(TensorQuant8AsymmSigned, [1, 1]).quantized(0.5, 3);
     let refusal = of_floats(&[1.0], &[1.0], 0).with_input(1, weights, &[1.0]).refusal();
     assert!(refusal.contains("zero point of input 1 (weights) is 3, expected 0"), "{refusal}");
+}
+
+/// Two filters of 2 by 1 over one channel, with the scales 1/2 and 1/4 and the biases 10 and 0.
+fn convolved_floats(
+    image: &[f64],
+    shape: [u32; 4],
+    [padding, stride, dilation]: [i32; 3],
+) -> Example {
+    let filter = OperandSpec::tensor_quant8_symm_per_channel([2, 2, 1, 1], &[0.5, 0.25], 0);
+    on(E::DynamicConv2d)
+        .input(tensor(TensorFloat32, shape), image)
+        .input(filter, &[1.0, 2.0, 100.0, -1.0])
+        .input(tensor(TensorFloat32, [2]), &[10.0, 0.0])
+        .int32s([padding, stride, 1, dilation, 1, 0])
+        .output(tensor(TensorFloat32, []))
+}
+
+#[test]
+fn images_of_floats_are_rounded_by_their_own_ranges() {
+    // Steps of 1 in the first image, where 1.5 becomes 2, and of 1/10 in the second.
+    let images = [0.0, 255.0, 1.5, 25.5, 0.14, 0.0];
+    let (shape, found) = convolved_floats(&images, [2, 3, 1, 1], [2, 1, 1]).result();
+    assert_eq!(shape, [2, 2, 1, 2]);
+    let first = [510.0 / 2.0 + 10.0, -255.0 / 4.0, 259.0 / 2.0 + 10.0, (25_500.0 - 2.0) / 4.0];
+    let second = [25.7 / 2.0 + 10.0, (2550.0 - 0.1) / 4.0, 0.1 / 2.0 + 10.0, 10.0 / 4.0];
+    assert_close(&found, &[first, second].concat(), 1e-5);
+    // Padding is 0, below the image.
+    let (shape, found) = convolved_floats(&images[..3], [1, 3, 1, 1], [1, 2, 1]).result();
+    assert_eq!(shape, [1, 2, 1, 2]);
+    assert_close(&found, &[265.0, -63.75, 2.0 / 2.0 + 10.0, 200.0 / 4.0], 1e-5);
+    let (shape, found) = convolved_floats(&images[..3], [1, 3, 1, 1], [2, 1, 2]).result();
+    assert_eq!(shape, [1, 1, 1, 2]);
+    assert_close(&found, &[4.0 / 2.0 + 10.0, -2.0 / 4.0], 1e-5);
+}
+
+#[test]
+fn an_image_that_is_not_finite_makes_no_number() {
+    let images = [f64::INFINITY, 1.0, 255.0, 0.0];
+    let found = convolved_floats(&images, [2, 2, 1, 1], [2, 1, 1]).result().1;
+    assert!(found[..2].iter().all(|it| it.is_nan()), "{found:?}");
+    assert_close(&found[2..], &[255.0 / 2.0 + 10.0, 25_500.0 / 4.0], 1e-5);
+}
+
+#[test]
+fn filters_beside_rounded_images_fit_them() {
+    let fits = || convolved_floats(&[1.0; 3], [1, 3, 1, 1], [2, 1, 1]);
+    let small = convolved_floats(&[1.0], [1, 1, 1, 1], [2, 1, 1]).refusal();
+    assert!(small.contains("2 or more along axis 1"), "{small}");
+    let deep = tensor(TensorQuant8AsymmSigned, [2, 2, 1, 3]).quantized(0.5, 0);
+    assert!(fits().with_input(1, deep, &[0.0; 12]).run().is_err());
+    let shifted = tensor(TensorQuant8AsymmSigned, [2, 2, 1, 1]).quantized(0.5, 3);
+    let refusal = fits().with_input(1, shifted, &[0.0; 4]).refusal();
+    assert!(refusal.contains("zero point of input 1 (filter) is 3, expected 0"), "{refusal}");
+    let across = OperandSpec::tensor_quant8_symm_per_channel([2, 2, 1, 1], &[0.5], 3);
+    let refusal = fits().with_input(1, across, &[0.0; 4]).refusal();
+    assert!(refusal.contains("channel dimension"), "{refusal}");
+}
+
+#[test]
+fn parts_of_floats_are_rounded_by_their_own_ranges() {
+    let elements = [0.0, 255.0, 1.5, 25.5, 0.14, 0.0];
+    let spec = tensor(TensorFloat32, [2, 3]);
+    let found =
+        on(E::DynamicRound).input(spec, &elements).output(tensor(TensorFloat32, [])).result();
+    assert_eq!(found.0, [2, 3]);
+    assert_close(&found.1, &[0.0, 255.0, 2.0, 25.5, 0.1, 0.0], 1e-6);
+    let strange = on(E::DynamicRound)
+        .input(tensor(TensorFloat32, [2, 1]), &[f64::NAN, 7.0])
+        .output(tensor(TensorFloat32, []))
+        .result()
+        .1;
+    assert!(strange[0].is_nan(), "{strange:?}");
+    assert_close(&strange[1..], &[7.0], 1e-6);
 }

@@ -208,7 +208,9 @@ operations! {
         conv_3d::Conv3d => Conv3d Conv3dTranspose;
         cumulative_sum::CumulativeSum => Cumsum;
         division::Division => Div FloorDiv FloorMod;
+        dynamic_conv_2d::DynamicConv2d => DynamicConv2d;
         dynamic_fully_connected::DynamicFullyConnected => DynamicFullyConnected;
+        dynamic_round::DynamicRound => DynamicRound;
         dynamic_update_slice::DynamicUpdateSlice => DynamicUpdateSlice;
         fourier::RealFourier => Rfft2d;
         gather_nd::GatherNd => GatherNd;

@@ -7,6 +7,7 @@ pub mod border;
 pub mod bounding_box;
 pub mod broadcast;
 pub mod convolution;
+pub mod dynamic_range;
 pub mod fingerprint;
 pub mod fixed_point;
 pub mod integer_lstm;

@@ -144,6 +144,8 @@ class Model:
         signature = options.pop("signature", None)
         if signature is not None:
             self._model = self._model.with_signature(signature)
+        if options.pop("dequantized_weights", False):
+            self._model = self._model.with_dequantized_weights()
         self._session = self._model.session(**options)
         self.inputs: list[Tensor] = [Tensor._of(info) for info in self._model.inputs()]
         self.outputs: list[Tensor] = [Tensor._of(info) for info in self._model.outputs()]
@@ -318,6 +320,7 @@ def load(
     cache_dir: str | os.PathLike | None = None,
     share_weights: bool = False,
     signature: str | None = None,
+    dequantized_weights: bool = False,
 ) -> Model:
     """Loads a model from a path or the bytes of a file, and prepares it.
 
@@ -327,6 +330,8 @@ def load(
     of preparing, of each WHILE of the model. ``cache_dir`` keeps prepared models, so that the next start
     is faster; with ``share_weights`` processes that load the same file with the same options have their packed weights
     in memory only once (Linux). ``signature`` chooses among the file's signatures: they may be of different subgraphs.
+    With ``dequantized_weights`` layers of floats with 8-bit weights (dynamic-range quantization) are computed in floats,
+    with weights that are dequantized first: nearer to the model before it was quantized, and slower.
     """
     options = {
         "device": device,
@@ -339,5 +344,6 @@ def load(
         "cache_dir": os.fspath(cache_dir) if cache_dir is not None else None,
         "share_weights": share_weights or None,
         "signature": signature,
+        "dequantized_weights": dequantized_weights or None,
     }
     return Model(source, **{name: value for name, value in options.items() if value is not None})

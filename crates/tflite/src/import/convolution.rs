@@ -60,6 +60,20 @@ impl GraphImporter<'_, '_> {
             (Some(of_input), Some(of_filter)) => of_input != of_filter && *of_filter != 0,
             _ => false,
         };
+        if !is_grouped && self.is_dynamic(input, filter, 0)? {
+            let mut inputs = self.weighted_dynamically(operator, channels)?;
+            let numbers = [
+                padding_scheme(window.padding),
+                window.stride_height,
+                window.stride_width,
+                window.dilation_height,
+                window.dilation_width,
+            ];
+            inputs.extend(numbers.map(|number| self.builder.scalar_i32(number)));
+            inputs.push(self.activation_operand(window.activation));
+            let operation = E::DynamicConv2d.operation_type();
+            return self.emit_activated(operator, operation, &inputs, window.activation);
+        }
         let mut inputs = self.weighted(operator, channels)?;
         inputs.push(self.builder.scalar_i32(padding_scheme(window.padding)));
         inputs.push(self.builder.scalar_i32(window.stride_width));
@@ -131,7 +145,20 @@ impl GraphImporter<'_, '_> {
         self.weighted_by(input, filter, bias, channels)
     }
 
-    /// As operands: input, filter and bias. Activations of 16 bits are computed as floats, which hold the products
+    /// Input, weights and bias of a layer that rounds its input while it runs.
+    fn weighted_dynamically(
+        &mut self,
+        operator: &Operator<'_>,
+        units: u32,
+    ) -> Imported<Vec<OperandId>> {
+        let [input, weights] = [0, 1].map(|index| self.input_tensor(operator, index));
+        let (input, weights) = (self.operand(input?)?, self.operand(weights?)?);
+        let bias = operator.inputs.get(2).copied().flatten();
+        Ok(vec![input, weights, self.bias(input, weights, bias, units)?])
+    }
+
+    /// As operands: input, filter and bias. Beside weights of 8 bits floats are rounded as TensorFlow Lite rounds them,
+    /// and the weights dequantized: that gives its result without its sums. Activations of 16 bits are computed as floats, which hold the products
     /// with weights of 8 bits exactly.
     fn weighted_by(
         &mut self,
@@ -141,7 +168,14 @@ impl GraphImporter<'_, '_> {
         channels: u32,
     ) -> Imported<Vec<OperandId>> {
         let is_wide = self.element(input)? == Element::Int16;
-        let input_operand = if is_wide { self.as_float32(input)? } else { self.operand(input)? };
+        let mut input_operand =
+            if is_wide { self.as_float32(input)? } else { self.operand(input)? };
+        let axis = self.tensor(filter).quantization.as_ref().map_or(0, |it| it.dimension);
+        if self.is_dynamic(input, filter, axis)? {
+            let spec = self.builder.spec(input_operand);
+            let operation = E::DynamicRound.operation_type();
+            input_operand = self.builder.operation(operation, [input_operand], spec);
+        }
         let filter_operand = self.weights(input, filter)?;
         let bias_operand = match bias {
             Some(bias) if is_wide => self.wide_bias(input, filter, bias, channels)?,
@@ -293,14 +327,13 @@ impl GraphImporter<'_, '_> {
         if activation == Activation::Tanh && !self.element(output)?.is_float() {
             return Err(Reason::new("the range before a fused TANH is not known"));
         }
-        let is_dynamic = self.is_dynamic(operator)?;
-        let mut inputs = if is_dynamic {
-            let bias = operator.inputs.get(2).copied().flatten();
-            let input = self.input_tensor(operator, 0)?;
-            let (input, weights) = (self.operand(input)?, self.operand(filter)?);
-            vec![input, weights, self.bias(input, weights, bias, units)?]
-        } else {
-            self.weighted(operator, units)?
+        let by_block = self.weighted_by_block(operator, filter, [units, width])?;
+        let is_dynamic =
+            by_block.is_none() && self.is_dynamic(self.input_tensor(operator, 0)?, filter, 0)?;
+        let mut inputs = match by_block {
+            Some(weighted) => weighted,
+            None if is_dynamic => self.weighted_dynamically(operator, units)?,
+            None => self.weighted(operator, units)?,
         };
         let weights = self.builder.spec(inputs[1]);
         if !is_dynamic && matches!(weights.extra_params, ExtraParams::ChannelQuant(_)) {
@@ -335,14 +368,12 @@ impl GraphImporter<'_, '_> {
     }
 
     /// Whether TensorFlow Lite rounds a layer's input to 8 bits while it runs, as XNNPACK and its own kernels do:
-    /// floats beside constant weights of 8 bits with a sign, zero point 0 and a scale for all or for each unit.
-    fn is_dynamic(&self, operator: &Operator<'_>) -> Imported<bool> {
-        let [input, weights] = [0, 1].map(|index| self.input_tensor(operator, index));
-        let (input, weights) = (input?, weights?);
+    /// floats beside constant weights of 8 or 4 bits with a sign, zero point 0 and a scale for all or for each unit, which
+    /// are along this axis.
+    fn is_dynamic(&self, input: usize, weights: usize, axis: u32) -> Imported<bool> {
         if self.file.dequantizes_weights
             || self.element(input)? != Element::Float32
-            || self.element(weights)? != Element::Int8
-            || self.element(self.output_tensor(operator, 0)?)? != Element::Float32
+            || !matches!(self.element(weights)?, Element::Int8 | Element::Int4)
             || !self.is_constant(weights)
         {
             return Ok(false);
@@ -350,7 +381,7 @@ impl GraphImporter<'_, '_> {
         let quantization = self.tensor(weights).quantization.as_ref();
         Ok(quantization.is_some_and(|it| {
             it.zero_points.iter().all(|zero_point| *zero_point == 0)
-                && (it.scales.len() == 1 || it.dimension == 0)
+                && (it.scales.len() == 1 || it.dimension == axis)
         }))
     }
 
@@ -393,6 +424,9 @@ impl GraphImporter<'_, '_> {
         }
         let (x, y) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
+        if !adjoint_x && self.dynamic_batch_matmul(x, y, adjoint_y, output)? {
+            return Ok(());
+        }
         let is_wide = self.element(output)? == Element::Int16;
         let is_hybrid = is_wide || self.element(x)? != self.element(y)?;
         let (mut x_operand, mut y_operand) = if is_hybrid {
@@ -450,6 +484,57 @@ impl GraphImporter<'_, '_> {
         }
         self.set(output, result);
         Ok(())
+    }
+}
+
+impl GraphImporter<'_, '_> {
+    /// BATCH_MATMUL of floats with a constant matrix of 8 bits, whose rows are rounded while it runs: a layer without a
+    /// bias. False if it is something else.
+    fn dynamic_batch_matmul(
+        &mut self,
+        x: usize,
+        y: usize,
+        is_adjoint: bool,
+        output: usize,
+    ) -> Imported<bool> {
+        let of_y = self.lengths(y).to_vec();
+        let Some((batches, &[first, second])) = of_y.split_last_chunk::<2>() else {
+            return Ok(false);
+        };
+        let (units, width) = if is_adjoint { (first, second) } else { (second, first) };
+        let axis = batches.len() + usize::from(!is_adjoint);
+        let axis = u32::try_from(axis).unwrap_or(u32::MAX);
+        let Ok(shape) = self.shape(x) else { return Ok(false) };
+        let (shape, is_matrix) = (shape.to_vec(), batches.iter().all(|length| *length == 1));
+        if !is_matrix || [units, width].contains(&0) || !self.is_dynamic(x, y, axis)? {
+            return Ok(false);
+        }
+        let stored = self.constant_bytes(y)?;
+        self.file.allow(stored.len())?;
+        let [rows, columns] = [first, second].map(|length| length as usize);
+        let transposed: Vec<u8> = if is_adjoint {
+            stored.to_vec()
+        } else {
+            let places = (0..columns).flat_map(|column| (0..rows).map(move |row| (row, column)));
+            places.map(|(row, column)| stored[row * columns + column]).collect()
+        };
+        let mut spec = self.spec(y)?;
+        spec.dimensions = vec![units, width];
+        if let ExtraParams::ChannelQuant(quant) = &mut spec.extra_params {
+            quant.channel_dim = 0;
+        }
+        let weights = self.builder.constant_bytes(spec, &transposed);
+        let count = elements(&shape)? / width;
+        let operand = self.operand(x)?;
+        let matrix = OperandSpec::tensor_float32([count, width]);
+        let operand = self.reshape(operand, matrix)?;
+        let bias = self.bias(operand, weights, None, units)?;
+        let none = self.builder.scalar_i32(0);
+        let operation = E::DynamicFullyConnected.operation_type();
+        let product = OperandSpec::tensor_float32([count, units]);
+        let product = self.builder.operation(operation, [operand, weights, bias, none], product);
+        self.reshape_to(product, output)?;
+        Ok(true)
     }
 }
 

@@ -322,7 +322,9 @@ impl GraphImporter<'_, '_> {
             return self.emit(O::Prelu, &inputs, output);
         }
         let (of_slope, of_output) = (self.spec(slope)?, self.spec(output)?);
+        // The HAL has it for integers of 8 bits.
         let is_plain = of_slope.operand_type == of_output.operand_type
+            && self.element(input)? != Element::Int16
             && of_slope.extra_params == ExtraParams::None;
         if is_plain {
             return self.binary(operator, O::Prelu);

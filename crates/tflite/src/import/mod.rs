@@ -5,6 +5,7 @@
 
 mod array;
 mod blocks;
+mod blockwise;
 mod builder;
 mod control_flow;
 mod convolution;

@@ -525,8 +525,16 @@ impl GraphImporter<'_, '_> {
         } else {
             self.operand(values)?
         };
-        let inputs = [self.operand(lookups)?, values];
-        self.emit(O::EmbeddingLookup, &inputs, output)
+        let lookups = self.operand(lookups)?;
+        let of_rows = self.element(output)?;
+        let is_of_hal = of_rows.is_float()
+            || matches!(of_rows, Element::Int32 | Element::Uint8 | Element::Int8 | Element::Int4);
+        if !is_of_hal {
+            // The HAL has no such rows; they are gathered.
+            let axis = self.builder.scalar_i32(0);
+            return self.emit(O::Gather, &[values, axis, lookups], output);
+        }
+        self.emit(O::EmbeddingLookup, &[lookups, values], output)
     }
 }
 

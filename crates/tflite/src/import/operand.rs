@@ -256,6 +256,11 @@ impl<'f> GraphImporter<'f, '_> {
     /// The element type of a constant tensor, and where its bytes are: as many as its shape needs,
     /// unless it is sparse.
     fn constant_place(&self, index: usize) -> Imported<(Element, Buffer)> {
+        let element = self.element(index)?;
+        Ok((element, self.place_of(index, element)?))
+    }
+
+    fn place_of(&self, index: usize, element: Element) -> Imported<Buffer> {
         let tensor = self.tensor(index);
         if !self.is_constant(index) {
             return Err(Reason::new(format!(
@@ -263,7 +268,6 @@ impl<'f> GraphImporter<'f, '_> {
                 tensor.shown_name()
             )));
         }
-        let element = self.element(index)?;
         let buffer = self.file.buffers[tensor.buffer].clone();
         let size = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
@@ -277,12 +281,17 @@ impl<'f> GraphImporter<'f, '_> {
                 tensor.shape
             )));
         }
-        Ok((element, buffer))
+        Ok(buffer)
     }
 
     /// The bytes of a constant tensor as the HAL stores them.
     pub(super) fn constant_bytes(&self, index: usize) -> Imported<Cow<'f, [u8]>> {
-        let (element, buffer) = self.constant_place(index)?;
+        self.bytes_of(index, self.element(index)?)
+    }
+
+    /// The same, of a tensor that has elements of this type in the file.
+    pub(super) fn bytes_of(&self, index: usize, element: Element) -> Imported<Cow<'f, [u8]>> {
+        let buffer = self.place_of(index, element)?;
         let tensor = self.tensor(index);
         if let Some(sparsity) = &tensor.sparsity {
             return self.densified(index, sparsity).map(Cow::Owned);

@@ -182,6 +182,357 @@ impl<'a> ::planus::ReadAsRoot<'a> for UnreadRef<'a> {
         ))
     }
 }
+/// The table `BlockwiseQuantization` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct BlockwiseQuantization{
+        /// The field `scales` in the table `BlockwiseQuantization`
+        pub scales: i32,
+        /// The field `zero_points` in the table `BlockwiseQuantization`
+        pub zero_points: i32,
+        /// The field `block_size` in the table `BlockwiseQuantization`
+        pub block_size: i32,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for BlockwiseQuantization {
+    fn default() -> Self {
+        Self {
+        scales: 0,
+        zero_points: 0,
+        block_size: 0,
+        }
+    }
+}
+impl BlockwiseQuantization {
+    /// Creates a [BlockwiseQuantizationBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> BlockwiseQuantizationBuilder<()> {
+        BlockwiseQuantizationBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_scales: impl ::planus::WriteAsDefault<i32, i32>,
+        field_zero_points: impl ::planus::WriteAsDefault<i32, i32>,
+        field_block_size: impl ::planus::WriteAsDefault<i32, i32>,
+    ) -> ::planus::Offset<Self> {let prepared_scales = field_scales.prepare(builder, &0);let prepared_zero_points = field_zero_points.prepare(builder, &0);let prepared_block_size = field_block_size.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<10> = ::core::default::Default::default();
+        if prepared_scales.is_some() {table_writer.write_entry::<i32>(0);}if prepared_zero_points.is_some() {table_writer.write_entry::<i32>(1);}if prepared_block_size.is_some() {table_writer.write_entry::<i32>(2);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_scales) = prepared_scales {object_writer.write::<_, _, 4>(&prepared_scales);}if let ::core::option::Option::Some(prepared_zero_points) = prepared_zero_points {object_writer.write::<_, _, 4>(&prepared_zero_points);}if let ::core::option::Option::Some(prepared_block_size) = prepared_block_size {object_writer.write::<_, _, 4>(&prepared_block_size);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<BlockwiseQuantization>> for BlockwiseQuantization {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BlockwiseQuantization> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<BlockwiseQuantization>> for BlockwiseQuantization {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<BlockwiseQuantization>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<BlockwiseQuantization> for BlockwiseQuantization {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BlockwiseQuantization> {
+        BlockwiseQuantization::create(
+            builder,
+            self.scales,
+            self.zero_points,
+            self.block_size,
+        )
+    }
+}
+/// Builder for serializing an instance of the [BlockwiseQuantization] type.
+///
+/// Can be created using the [BlockwiseQuantization::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct BlockwiseQuantizationBuilder<State>(State);
+impl<
+> BlockwiseQuantizationBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`scales` field](BlockwiseQuantization#structfield.scales).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn scales<T0>(self, value: T0) -> BlockwiseQuantizationBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<i32, i32>
+    {
+        BlockwiseQuantizationBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`scales` field](BlockwiseQuantization#structfield.scales) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn scales_as_default(self) -> BlockwiseQuantizationBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.scales(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> BlockwiseQuantizationBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`zero_points` field](BlockwiseQuantization#structfield.zero_points).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn zero_points<T1>(self, value: T1) -> BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+        ) = self.0;BlockwiseQuantizationBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`zero_points` field](BlockwiseQuantization#structfield.zero_points) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn zero_points_as_default(self) -> BlockwiseQuantizationBuilder<(
+            T0,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.zero_points(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+> BlockwiseQuantizationBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`block_size` field](BlockwiseQuantization#structfield.block_size).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn block_size<T2>(self, value: T2) -> BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;BlockwiseQuantizationBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`block_size` field](BlockwiseQuantization#structfield.block_size) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn block_size_as_default(self) -> BlockwiseQuantizationBuilder<(
+            T0,
+            T1,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.block_size(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [BlockwiseQuantization].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<BlockwiseQuantization>
+        where Self: ::planus::WriteAsOffset<BlockwiseQuantization>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i32, i32>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAs<::planus::Offset<BlockwiseQuantization>> for BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<BlockwiseQuantization>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BlockwiseQuantization> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i32, i32>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOptional<::planus::Offset<BlockwiseQuantization>> for BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<BlockwiseQuantization>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<BlockwiseQuantization>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i32, i32>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOffset<BlockwiseQuantization> for BlockwiseQuantizationBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BlockwiseQuantization> {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = &self.0;BlockwiseQuantization::create(
+            builder,
+                v0,
+                v1,
+                v2,
+        )
+    }
+}
+/// Reference to a deserialized [BlockwiseQuantization].
+#[derive(Copy, Clone)]
+pub struct BlockwiseQuantizationRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> BlockwiseQuantizationRef<'a> {
+        /// Getter for the [`scales` field](BlockwiseQuantization#structfield.scales).
+        #[inline]
+        pub fn scales(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "BlockwiseQuantization", "scales")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`zero_points` field](BlockwiseQuantization#structfield.zero_points).
+        #[inline]
+        pub fn zero_points(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(1, "BlockwiseQuantization", "zero_points")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`block_size` field](BlockwiseQuantization#structfield.block_size).
+        #[inline]
+        pub fn block_size(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(2, "BlockwiseQuantization", "block_size")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for BlockwiseQuantizationRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("BlockwiseQuantizationRef");
+        f.field("scales", &self.scales());f.field("zero_points", &self.zero_points());f.field("block_size", &self.block_size());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<BlockwiseQuantizationRef<'a>> for BlockwiseQuantization {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: BlockwiseQuantizationRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            scales: ::core::convert::TryInto::try_into(value.scales()?)?,zero_points: ::core::convert::TryInto::try_into(value.zero_points()?)?,block_size: ::core::convert::TryInto::try_into(value.block_size()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for BlockwiseQuantizationRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for BlockwiseQuantizationRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[BlockwiseQuantizationRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<BlockwiseQuantization>> for BlockwiseQuantization {
+    type Value = ::planus::Offset<BlockwiseQuantization>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<BlockwiseQuantization>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for BlockwiseQuantizationRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[BlockwiseQuantizationRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
 /// The union `QuantizationDetails` in the namespace `tflite`
 ///
 #[derive(Clone, Debug, PartialEq, PartialOrd,
@@ -190,8 +541,8 @@ Eq, Ord, Hash,
 pub enum QuantizationDetails{
         /// The variant `CustomQuantization` in the union `QuantizationDetails`
         CustomQuantization(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `BlockwiseQuantization` in the union `QuantizationDetails`
-        BlockwiseQuantization(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `BlockwiseQuantization` in the union `QuantizationDetails`
+        BlockwiseQuantization(::planus::alloc::boxed::Box<self::BlockwiseQuantization>),
         /// The variant `MultiAxisQuantization` in the union `QuantizationDetails`
         MultiAxisQuantization(::planus::alloc::boxed::Box<self::Unread>),
 }
@@ -211,7 +562,7 @@ impl QuantizationDetails {
     #[inline]
     pub fn create_blockwise_quantization(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::BlockwiseQuantization>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(2, value.prepare(builder).downcast())
     }
@@ -261,7 +612,7 @@ impl QuantizationDetailsBuilder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> QuantizationDetailsBuilder<::planus::Initialized<2, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::BlockwiseQuantization> {
         QuantizationDetailsBuilder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`MultiAxisQuantization` variant](QuantizationDetails#variant.MultiAxisQuantization).
@@ -300,7 +651,7 @@ impl<T> ::planus::WriteAsOptionalUnion<QuantizationDetails> for QuantizationDeta
     }
 }
 impl<T> ::planus::WriteAsUnion<QuantizationDetails> for QuantizationDetailsBuilder<::planus::Initialized<2, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::BlockwiseQuantization>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantizationDetails> {
@@ -308,7 +659,7 @@ impl<T> ::planus::WriteAsUnion<QuantizationDetails> for QuantizationDetailsBuild
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<QuantizationDetails> for QuantizationDetailsBuilder<::planus::Initialized<2, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::BlockwiseQuantization>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<QuantizationDetails>> {
@@ -335,7 +686,7 @@ impl<T> ::planus::WriteAsOptionalUnion<QuantizationDetails> for QuantizationDeta
 #[derive(Copy, Clone, Debug)]
 pub enum QuantizationDetailsRef<'a>{
     CustomQuantization(self::UnreadRef<'a>),
-    BlockwiseQuantization(self::UnreadRef<'a>),
+    BlockwiseQuantization(self::BlockwiseQuantizationRef<'a>),
     MultiAxisQuantization(self::UnreadRef<'a>),
 }
 impl<'a> ::core::convert::TryFrom<QuantizationDetailsRef<'a>> for QuantizationDetails {

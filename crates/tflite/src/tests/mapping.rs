@@ -2,8 +2,9 @@
 
 use super::draft::Draft;
 use crate::schema::{
-    ActivationFunctionType, BuiltinOperator as B, BuiltinOptions, Conv2DOptions, DimensionMetadata,
-    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, OneHotOptions, Padding,
+    ActivationFunctionType, BatchMatMulOptions, BlockwiseQuantization, BuiltinOperator as B,
+    BuiltinOptions, Conv2DOptions, DimensionMetadata, DimensionType, FullyConnectedOptions,
+    IfOptions, Int32Vector, OneHotOptions, Padding, QuantizationDetails, QuantizationParameters,
     RnnOptions, SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
     TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
 };
@@ -108,6 +109,113 @@ fn weights_beside_floats_stay_integers_and_a_missing_bias_is_zero() {
     let mut by_channel = dynamic_range_layer();
     by_channel.quantize(1, &[0.5, 0.25], 0, 0);
     assert_eq!(operations(&import(&by_channel)), [layer]);
+}
+
+/// A convolution of 2 by 2, over two channels, with int8 weights beside float32.
+fn dynamic_range_convolution(of_input: i32) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 4, 4, of_input]);
+    let filter = draft.constant(T::Int8, &[4, 2, 2, 2], &[1; 32]);
+    draft.quantize(filter, &[0.5, 0.25, 0.5, 0.125], 0, 0);
+    let bias = draft.floats(&[4], &[0.5; 4]);
+    let output = draft.tensor(T::Float32, &[1, 4, 4, 4]);
+    let options = Conv2DOptions { stride_w: 1, stride_h: 1, ..Conv2DOptions::default() };
+    let options = Some(BuiltinOptions::Conv2DOptions(Box::new(options)));
+    draft.operator(B::Conv2d, &[input, filter, bias], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn convolutions_of_floats_with_weights_of_8_bits_round_their_inputs() {
+    let convolution = dynamic_range_convolution(2);
+    assert_eq!(operations(&import(&convolution)), [E::DynamicConv2d.operation_type()]);
+    // Of groups, the input is rounded before.
+    let rounded = E::DynamicRound.operation_type();
+    let grouped = operations(&import(&dynamic_range_convolution(4)));
+    assert_eq!(grouped, [rounded, O::Dequantize, O::GroupedConv2d]);
+}
+
+/// A layer of 2 units whose rows of 4 int4 weights have a scale for each 2: 1/2 and 1/4, then 1 and 2.
+fn blockwise_layer(block_size: i32, scales: &[f32]) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[3, 4]);
+    let length = i32::try_from(scales.len()).unwrap();
+    let halves: Vec<u8> =
+        scales.iter().flat_map(|it| half::f16::from_f32(*it).to_le_bytes()).collect();
+    let of_weights = draft.constant(T::Float16, &[length], &halves);
+    // 1 2 3 4, -8 7 -1 0.
+    let weights = draft.constant(T::Int4, &[2, 4], &[0x21, 0x43, 0x78, 0x0F]);
+    let details = BlockwiseQuantization { scales: of_weights, zero_points: -1, block_size };
+    draft.tensor_mut(weights).quantization = Some(Box::new(QuantizationParameters {
+        details: Some(QuantizationDetails::BlockwiseQuantization(Box::new(details))),
+        ..QuantizationParameters::default()
+    }));
+    let output = draft.tensor(T::Float32, &[3, 2]);
+    let options = Some(BuiltinOptions::FullyConnectedOptions(Box::default()));
+    draft.operator(B::FullyConnected, &[input, weights, -1], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn weights_with_scales_by_block_become_floats_beside_rounded_rows() {
+    let import = import(&blockwise_layer(2, &[0.5, 0.25, 1.0, 2.0]));
+    let rounded = E::DynamicRound.operation_type();
+    assert_eq!(operations(&import), [rounded, O::FullyConnected]);
+    let main = &import.model.main;
+    let weights = &main.operands[main.operations[1].inputs[1] as usize];
+    let bytes = &import.model.operand_values[weights.location.offset as usize..][..32];
+    let found: Vec<f32> = bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect();
+    assert_eq!(found, [0.5, 1.0, 0.75, 1.0, -8.0, 7.0, -2.0, 0.0]);
+}
+
+#[test]
+fn blocks_that_do_not_fit_their_weights_are_refused() {
+    for (size, scales, reason) in [
+        (3, 2, "blocks of 3 do not fit rows of 4"),
+        (2, 3, "3 scales, expected 2 times 2"),
+        (0, 4, "is quantized by blocks, or in a way of its own"),
+    ] {
+        let found = reasons(&blockwise_layer(size, &vec![1.0; scales]));
+        assert!(found[0].contains(reason), "{found:?}");
+    }
+}
+
+/// BATCH_MATMUL of `[2, 1, 3]` with a constant of these lengths, whose scales are along this axis.
+fn dynamic_range_matmul(of_constant: &[i32], is_adjoint: bool, axis: i32) -> Draft {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[2, 1, 3]);
+    let y = draft.constant(T::Int8, of_constant, &[1, 2, 3, 4, 5, 6]);
+    draft.quantize(y, &[0.5, 0.25], 0, axis);
+    let output = draft.tensor(T::Float32, &[2, 1, 2]);
+    let options = BatchMatMulOptions { adj_y: is_adjoint, ..BatchMatMulOptions::default() };
+    let options = Some(BuiltinOptions::BatchMatMulOptions(Box::new(options)));
+    draft.operator(B::BatchMatmul, &[x, y], &[output], options);
+    draft.ends(0, &[x], &[output]);
+    draft
+}
+
+#[test]
+fn products_of_floats_with_a_constant_matrix_of_8_bits_round_their_rows() {
+    let layer = E::DynamicFullyConnected.operation_type();
+    for (lengths, is_adjoint, axis, stored) in [
+        (&[3, 2][..], false, 1, [1, 3, 5, 2, 4, 6]),
+        (&[1, 3, 2], false, 2, [1, 3, 5, 2, 4, 6]),
+        (&[2, 3], true, 0, [1, 2, 3, 4, 5, 6]),
+    ] {
+        let import = import(&dynamic_range_matmul(lengths, is_adjoint, axis));
+        assert_eq!(operations(&import), [O::Reshape, layer, O::Reshape]);
+        let main = &import.model.main;
+        let weights = &main.operands[main.operations[1].inputs[1] as usize];
+        assert_eq!(weights.dimensions, [2, 3]);
+        let place = weights.location;
+        let bytes = &import.model.operand_values[place.offset as usize..][..6];
+        assert_eq!(bytes, stored, "{lengths:?}");
+    }
+    // Scales along the sums.
+    let other = operations(&import(&dynamic_range_matmul(&[2, 3], true, 1)));
+    assert!(!other.contains(&layer), "{other:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 # Operators of `.tflite` files
 
 What runs of the TensorFlow Lite format, operator by operator, as the cases of [`tests/litert`](../tests/litert/README.md)
-found it: models of single operators, most of them, whose results were compared with those of LiteRT 2.3 on
+found it ([how far they go](tflite-corpus.md)): models of single operators, most of them, whose results were compared with those of LiteRT 2.3 on
 `nnhal-reference`. This page is written by
 
     cargo run --release -p litert-judge -- tests/litert/data --table docs/tflite.md
@@ -22,10 +22,13 @@ found it: models of single operators, most of them, whose results were compared 
 and, in lower case letters, of [our extension](extension.md); an operator without an entry there is computed when the
 model is imported. What is refused, and what differs, is below with the reasons.
 
-Weights of 8 bits beside floats (dynamic-range quantization, TensorFlow's `Optimize.DEFAULT` without data) are dequantized when the
-model is prepared, and the operator is computed in floats. FULLY_CONNECTED is computed as LiteRT computes it: each row of its
-input is rounded to 8 bits while it runs ([DYNAMIC_FULLY_CONNECTED](extension.md)). A device that does not have this operation
-gets floats there too, as does whoever asks (`nnhal::Model::with_dequantized_weights`).
+Models with weights of 8 bits beside floats (dynamic-range quantization, TensorFlow's `Optimize.DEFAULT` without data) are computed
+as LiteRT computes them. FULLY_CONNECTED, and BATCH_MATMUL with a constant matrix, round each row of their input to 8 bits while they
+run ([DYNAMIC_FULLY_CONNECTED](extension.md)), CONV_2D each image ([DYNAMIC_CONV_2D](extension.md)); DEPTHWISE_CONV_2D, TRANSPOSE_CONV and
+CONV_2D with groups take images that were rounded ([DYNAMIC_ROUND](extension.md)), and compute in floats. Recurrent operators, and weights
+with a zero point or other scales, are dequantized when the model is prepared. A device that does not have these operations gets
+floats everywhere, as does whoever asks (`--dequantized-weights`, in Python `dequantized_weights=True`, in Rust
+`nnhal::Model::with_dequantized_weights`).
 
 MediaPipe's custom operators run too, which LiteRT does not have, so that they have no case: `Convolution2DTransposeBias`,
 `Landmarks2TransformMatrix` (version 2), `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
@@ -44,6 +47,9 @@ const NEVER: &str = "
 | EMBEDDING_LOOKUP_SPARSE | not written yet |
 | STABLEHLO_CASE of more than two branches | not written yet |
 | RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
+| tensors of BFLOAT16, COMPLEX128, INT2, UINT4 and FLOAT8 | not written yet; they are refused by the type's name |
+| weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |
+| a grouped CONV_2D with dilation | the HAL has no such form |
 | Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
 
 StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.

@@ -3,17 +3,17 @@
 use super::convolution::float_epilogue;
 use crate::graph::{Epilogue, Node};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
 use crate::why::Why;
 use nnhal_driver::EngineError;
-use nnhal_hal::ExtraParams;
+use nnhal_hal::{ExtraParams, FusedActivation};
 use nnhal_kernels::Preparation;
-use nnhal_kernels::fully_connected::Sizes;
-use nnhal_kernels::quantized::dynamic::FullyConnected;
-use nnhal_ops::operations::DynamicFullyConnected;
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::quantized::dynamic::{Convolution, Rounding};
+use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected};
 
 #[derive(Debug)]
-struct Layer(FullyConnected);
+struct Layer(Convolution);
 
 /// DYNAMIC_FULLY_CONNECTED with constant weights and a constant bias.
 pub(super) fn fully_connected(
@@ -22,25 +22,120 @@ pub(super) fn fully_connected(
     layer: &DynamicFullyConnected,
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
-    let [weights, bias] = [1, 2].map(|position| builder.graph.input(node, position));
-    let output = builder.graph.output(node, 0);
+    let (weights, output) = (builder.graph.input(node, 1), builder.graph.output(node, 0));
     let [units, inputs] = weights.dimensions[..] else { return Err(weights.of_other_rank("2")) };
     let [rows, _] = output.dimensions[..] else { return Err(output.of_other_rank("2")) };
-    if rows == 0 {
-        return Err(output.empty());
+    let sizes = [rows, inputs, units].map(|length| length as usize);
+    let shape = Convolution::fully_connected(sizes);
+    lower(builder, node, &shape, layer.activation, preparation)
+}
+
+/// DYNAMIC_CONV_2D with a constant filter and a constant bias.
+pub(super) fn convolution(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &DynamicConv2d,
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    let [input, filter] = [0, 1].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
+    let [batch, height, width, input_channels] = input.dimensions[..] else {
+        return Err(input.of_other_rank("4"));
+    };
+    let [_, taps_high, taps_wide, _] = filter.dimensions[..] else {
+        return Err(filter.of_other_rank("4"));
+    };
+    let [_, out_height, out_width, output_channels] = output.dimensions[..] else {
+        return Err(output.of_other_rank("4"));
+    };
+    let windows = &convolution.windows;
+    // What is beyond addresses is no valid shape.
+    let before = |axis: usize, length: u32, taps: u32| {
+        usize::try_from(windows[axis].padding(length, taps).0).unwrap_or(usize::MAX)
+    };
+    let shape = Shape {
+        batch: batch as usize,
+        input: [height, width].map(|length| length as usize),
+        input_channels: input_channels as usize,
+        output: [out_height, out_width].map(|length| length as usize),
+        output_channels: output_channels as usize,
+        filter: [taps_high, taps_wide].map(|length| length as usize),
+        stride: [0, 1].map(|axis| windows[axis].stride as usize),
+        dilation: [0, 1].map(|axis| windows[axis].dilation as usize),
+        padding_before: [before(0, height, taps_high), before(1, width, taps_wide)],
+        groups: 1,
+    };
+    lower(builder, node, &shape, convolution.activation, preparation)
+}
+
+fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    shape: &Shape,
+    activation: FusedActivation,
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    let [weights, bias] = [1, 2].map(|position| builder.graph.input(node, position));
+    let form = |found: &str, expected| {
+        Err(Why::Form { what: "size of an argument", found: found.to_owned(), expected })
+    };
+    if !shape.is_valid() {
+        return form("more than a kernel's", "fewer");
+    }
+    if shape.output_pixels() == 0 {
+        return Err(builder.graph.output(node, 0).empty());
+    }
+    // What a filter that is larger than its image sees is mostly copies of padding.
+    if shape.is_mostly_padding() {
+        return form("one whose windows are mostly padding", "others");
     }
     // Before weights are packed in vain.
     let bias = bias.floats()?;
-    let sizes = Sizes { rows: rows as usize, inputs: inputs as usize, units: units as usize };
     let numbers = weights.weights(preparation, &builder.scratch)?;
     let of_all = [weights.operand.scale];
     let scales = match &weights.operand.extra_params {
         ExtraParams::ChannelQuant(quant) => &quant.scales[..],
         _ => &of_all[..],
     };
-    let epilogue = float_epilogue(Epilogue::Clamp(layer.activation));
-    let kernel = FullyConnected::prepare(sizes, &numbers, scales, &bias, epilogue, preparation)?;
+    let epilogue = float_epilogue(Epilogue::Clamp(activation));
+    let kernel = Convolution::prepare(shape, &numbers, scales, &bias, epilogue, preparation)?;
     Ok(Draft::new(node, Layer(kernel), [node.inputs[0]]))
+}
+
+#[derive(Debug)]
+struct Rounded(Rounding);
+
+/// DYNAMIC_ROUND.
+pub(super) fn round(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
+    let Some((first, others)) = input.dimensions.split_first() else {
+        return Err(input.of_other_rank("1 or more"));
+    };
+    let elements = others.iter().map(|length| *length as usize).product();
+    let kernel = Rounding::prepare([*first as usize, elements], preparation)?;
+    Ok(Draft::new(node, Rounded(kernel), [node.inputs[0]]))
+}
+
+impl Kernel for Rounded {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        let output = bytemuck::cast_slice_mut(output);
+        self.0.run(run.team, inputs.floats(0), output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "dynamic round".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch_bytes()
+    }
 }
 
 impl Kernel for Layer {
@@ -53,7 +148,13 @@ impl Kernel for Layer {
     }
 
     fn name(&self) -> String {
-        format!("dynamic fully connected gemm i8 {}", self.0.kernel())
+        let shape = self.0.shape();
+        let layer = if shape.input == [1, 1] && shape.filter == [1, 1] {
+            "fully connected".to_owned()
+        } else {
+            name::convolution(shape, false)
+        };
+        format!("dynamic {layer} gemm i8 {}", self.0.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {

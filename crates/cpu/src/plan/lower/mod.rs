@@ -116,9 +116,11 @@ fn one(
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
+        AnyOperation::DynamicConv2d(it) => dynamic::convolution(builder, node, it, preparation),
         AnyOperation::DynamicFullyConnected(it) => {
             dynamic::fully_connected(builder, node, it, preparation)
         }
+        AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
         AnyOperation::Elementwise(it) if is_int32 => integers::elementwise(builder, node, *it),
         AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),

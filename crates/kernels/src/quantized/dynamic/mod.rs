@@ -1,7 +1,8 @@
-//! [`FullyConnected`]: layers of floats whose weights have 8 bits, and whose inputs get 8 bits while
-//! they run.
+//! [`Convolution`]: layers of floats whose weights have 8 bits, and whose inputs get 8 bits while
+//! they run. A fully connected layer is the case of images of one pixel, one for each row
+//! ([`Convolution::fully_connected`]).
 //!
-//! Each row of the input has a scale and a zero point of its own, by the range of its elements and 0:
+//! Each image of the batch has a scale and a zero point of its own, by the range of its elements and 0:
 //!
 //! ```text
 //! factor = 255 / (greatest - least), or 1 if that is infinite
@@ -12,45 +13,51 @@
 //! ```
 //!
 //! Numbers are rounded to the nearest, halves to even ones. Sums have 32 bits and wrap. If an element is
-//! infinite or NaN, or `greatest - least` is infinite, all outputs of the row are NaN. So instruction sets
-//! differ by the rounding of the last line only.
+//! infinite or NaN, or `greatest - least` is infinite, all outputs of the image are NaN. So instruction sets
+//! differ by the rounding of the last line only. [`Rounding`] stops at `(q - zero) / factor`.
 #![allow(unsafe_code)]
 
-mod rows;
+mod images;
+mod round;
 #[cfg(test)]
 mod tests;
+mod windows;
+
+pub use round::Rounding;
 
 use super::gemm::{Block, Matrix, Source, Tile, Variant};
 use super::requantize::LANES;
 use super::{Signedness, Weights};
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::fully_connected::Sizes;
 use crate::packing::PackedValues;
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Epilogue, LINE_BYTES, Line, Preparation, Team, TooLarge};
-use rows::Row;
+use images::{Images, Meaning};
 use std::ops::Range;
+use windows::Windows;
 
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 1_000_000;
-/// Elements of rows that are worth a task of their own.
-const ELEMENTS_PER_TASK: usize = 16 << 10;
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 /// Bytes of rows that meet all weights before the next rows do, to stay in the second cache.
 const ROWS_BYTES: usize = 256 << 10;
+/// Bytes of rows that are copied together, where single ones are that large.
+const MOST_ROWS_BYTES: usize = 8 << 20;
 /// Rows whose sums are in memory at the same time: whole tiles of all kernels.
 const SUM_ROWS: usize = 24;
 /// Units of a block, at most.
 const MOST_UNITS: usize = 4 * LANES;
 
-/// A fully connected layer with its weights packed and its work cut into tasks.
+/// A convolution with its weights packed and its work cut into tasks. A row is what an output pixel sees, a unit is an
+/// output channel.
 #[derive(Debug)]
-pub struct FullyConnected {
-    sizes: Sizes,
+pub struct Convolution {
+    shape: Shape,
     isa: Isa,
     weights: Packed,
     /// By unit, as the bias and the sums of weights are.
@@ -58,9 +65,12 @@ pub struct FullyConnected {
     bias: Vec<f32>,
     weight_sums: Vec<i32>,
     epilogue: Epilogue,
+    images: Images,
+    /// If rows are not pixels of the input.
+    windows: Option<Windows>,
+    /// Rows that meet all weights before the next rows do.
+    together: usize,
     lines: Lines,
-    /// Tasks that rows are quantized in.
-    row_tasks: usize,
     /// Parts of the rows and of the blocks of units that are tasks.
     parts: [usize; 2],
 }
@@ -75,12 +85,12 @@ enum Packed {
 /// Lines of scratch memory, in this order.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
-    /// Rows of 8-bit numbers.
-    rows: usize,
-    /// What they stand for.
+    /// Images of 8-bit numbers.
+    images: usize,
+    /// What they stand for, and what was found of their parts.
     meanings: usize,
-    /// Widened rows, if the kernel wants them.
-    wide: usize,
+    /// Rows that a task has copied, and rows that it has widened, if the kernel wants them.
+    task: [usize; 2],
 }
 
 /// Units that are computed together, and where they are in a matrix.
@@ -91,37 +101,57 @@ struct Units<'a> {
     block: Option<(&'a Matrix, &'a Block)>,
 }
 
-/// Rows that are multiplied, and what they stand for.
+/// Rows that are multiplied.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     bytes: &'a [u8],
     /// From one row to the next.
     row_bytes: usize,
-    meanings: &'a [Row],
+    /// What the kernel may read of one, from its beginning.
+    read_bytes: usize,
 }
 
 /// Sums of some rows, each of one block's units.
 type SumRows = [[i32; MOST_UNITS]; SUM_ROWS];
 
-impl FullyConnected {
-    /// Packs the signed weights, `[units, inputs]`, and cuts the work. There is one scale, or one for each
-    /// unit, as the bias has.
+impl Convolution {
+    /// The product of `rows` rows of `inputs` numbers with weights `[units, inputs]`; each row has a range of its own.
+    pub fn fully_connected([rows, inputs, units]: [usize; 3]) -> Shape {
+        Shape {
+            batch: rows,
+            input: [1, 1],
+            input_channels: inputs,
+            output: [1, 1],
+            output_channels: units,
+            filter: [1, 1],
+            stride: [1, 1],
+            dilation: [1, 1],
+            padding_before: [0, 0],
+            groups: 1,
+        }
+    }
+
+    /// Packs the signed weights, `[output_channels, filter[0], filter[1], input_channels]`, and cuts the work. There
+    /// is one scale, or one for each output channel, as the bias has.
     ///
     /// # Errors
     /// If it takes more memory than it may.
     ///
     /// # Panics
-    /// If weights, scales or bias are not as many as the sizes say, or this processor does not have the
-    /// instruction set.
+    /// If the shape is not valid, or has groups; if weights, scales or bias are not as many as it says; if this processor does
+    /// not have the instruction set.
     pub fn prepare(
-        sizes: Sizes,
+        shape: &Shape,
         weights: &[u8],
         scales: &[f32],
         bias: &[f32],
         epilogue: Epilogue,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        let Sizes { rows, inputs, units } = sizes;
+        shape.check();
+        assert_eq!(shape.groups, 1, "groups");
+        let (rows, units) = (shape.output_pixels(), shape.output_channels);
+        let inputs = shape.taps() * shape.input_channels;
         let too_large = TooLarge::beyond_addresses("weights");
         let values = units.checked_mul(inputs).ok_or(too_large)?;
         preparation.check_count(weights.len(), values, "weights");
@@ -168,39 +198,42 @@ impl FullyConnected {
                 (Packed::Plain(plain), sums)
             }
         };
-        let row_bytes = inputs.checked_next_multiple_of(4).ok_or(too_large)?;
+        let isa = Isa::of(set);
+        let windows = (!shape.is_matrix_product()).then(|| Windows::new(shape));
         let wide_bytes = match &packed {
             Packed::Matrix(matrix) => matrix.wide_row_bytes().unwrap_or(0),
             Packed::Plain(_) => 0,
         };
+        let row_bytes = inputs.checked_next_multiple_of(4).ok_or(too_large)?;
+        let copied_bytes = if windows.is_some() { row_bytes } else { 0 };
+        let together =
+            together(row_bytes.max(wide_bytes), copied_bytes.max(wide_bytes)).min(rows).max(1);
         let in_lines = |bytes: usize| {
-            rows.checked_mul(bytes).map(|bytes| bytes.div_ceil(LINE_BYTES)).ok_or(too_large)
+            together.checked_mul(bytes).map(|bytes| bytes.div_ceil(LINE_BYTES)).ok_or(too_large)
         };
+        let images = Images::of_shape(isa, shape, threads);
         let lines = Lines {
-            rows: in_lines(row_bytes)?,
-            meanings: in_lines(size_of::<Row>())?,
-            wide: in_lines(wide_bytes)?,
+            images: images.bytes().div_ceil(LINE_BYTES),
+            meanings: images.meaning_lines(),
+            task: [in_lines(copied_bytes)?, in_lines(wide_bytes)?],
         };
-        let all =
-            lines.rows.checked_add(lines.meanings).and_then(|all| all.checked_add(lines.wide));
-        preparation.check_scratch::<Line>(&[all.ok_or(too_large)?])?;
         let mut layer = Self {
-            sizes,
-            isa: Isa::of(set),
+            shape: *shape,
+            isa,
             weights: packed,
             scales,
             bias,
             weight_sums,
             epilogue,
+            images,
+            windows,
+            together,
             lines,
-            row_tasks: 1,
             parts: [1, 1],
         };
         if threads > 1 {
             let most = threads.saturating_mul(TASKS_PER_THREAD);
-            layer.row_tasks =
-                (rows.saturating_mul(inputs) / ELEMENTS_PER_TASK).min(most).clamp(1, rows.max(1));
-            let worth = usize::try_from(layer.operations() / OPERATIONS_PER_TASK);
+            let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
             let tasks = worth.unwrap_or(usize::MAX).clamp(1, most);
             let (groups, blocks) = (rows.div_ceil(SUM_ROWS).max(1), layer.blocks().max(1));
             layer.parts = if rows <= FEW_ROWS {
@@ -211,18 +244,21 @@ impl FullyConnected {
                 [of_rows, (tasks / of_rows).clamp(1, blocks)]
             };
         }
+        let tasks = layer.parts[0] * layer.parts[1];
+        let of_tasks = layer.task_lines().checked_mul(tasks).ok_or(too_large)?;
+        let all = lines.images.checked_add(lines.meanings).and_then(|it| it.checked_add(of_tasks));
+        preparation.check_scratch::<Line>(&[all.ok_or(too_large)?])?;
         Ok(layer)
     }
 
     /// The sizes.
-    pub fn sizes(&self) -> Sizes {
-        self.sizes
+    pub fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Multiplications and additions.
     pub fn operations(&self) -> u64 {
-        let Sizes { rows, inputs, units } = self.sizes;
-        u64::try_from(2 * rows as u128 * inputs as u128 * units as u128).unwrap_or(u64::MAX)
+        self.shape.operations()
     }
 
     /// The instruction set of its kernel.
@@ -235,14 +271,23 @@ impl FullyConnected {
 
     /// Bytes of scratch memory that a run wants.
     pub fn scratch_bytes(&self) -> usize {
-        let Lines { rows, meanings, wide } = self.lines;
-        (rows + meanings + wide) * LINE_BYTES
+        let Lines { images, meanings, .. } = self.lines;
+        (images + meanings + self.parts[0] * self.parts[1] * self.task_lines()) * LINE_BYTES
+    }
+
+    fn task_lines(&self) -> usize {
+        self.lines.task[0] + self.lines.task[1]
+    }
+
+    /// Elements of a row.
+    fn inputs(&self) -> usize {
+        self.shape.taps() * self.shape.input_channels
     }
 
     /// How many blocks of units there are.
     fn blocks(&self) -> usize {
         match &self.weights {
-            Packed::Plain(_) => self.sizes.units.div_ceil(MOST_UNITS),
+            Packed::Plain(_) => self.shape.output_channels.div_ceil(MOST_UNITS),
             Packed::Matrix(matrix) => matrix.blocks().len(),
         }
     }
@@ -251,7 +296,11 @@ impl FullyConnected {
         match &self.weights {
             Packed::Plain(_) => {
                 let first = index * MOST_UNITS;
-                Units { first, count: MOST_UNITS.min(self.sizes.units - first), block: None }
+                Units {
+                    first,
+                    count: MOST_UNITS.min(self.shape.output_channels - first),
+                    block: None,
+                }
             }
             Packed::Matrix(matrix) => {
                 let block = &matrix.blocks()[index];
@@ -264,29 +313,22 @@ impl FullyConnected {
         }
     }
 
-    /// Computes the output.
+    /// Computes the output of contiguous images.
     ///
     /// # Panics
     /// If the input, the output or the scratch memory is too small.
     pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32], scratch: &mut [Line]) {
-        let Sizes { rows, inputs, units } = self.sizes;
-        assert!(input.len() >= rows * inputs, "the input is too small");
+        let (rows, units) = (self.shape.output_pixels(), self.shape.output_channels);
         assert!(output.len() >= rows * units, "the output is too small");
         if rows * units == 0 {
             return;
         }
-        let (bytes, scratch) = scratch.split_at_mut(self.lines.rows);
+        let (bytes, scratch) = scratch.split_at_mut(self.lines.images);
         let (meanings, scratch) = scratch.split_at_mut(self.lines.meanings);
-        let (bytes, wide) = (bytes_of(bytes), bytes_of(&mut scratch[..self.lines.wide]));
-        let meanings: &mut [Row] = &mut bytemuck::cast_slice_mut(meanings)[..rows];
-        self.quantize(team, input, (&mut *bytes, &mut *meanings), wide);
-        let is_wide = self.lines.wide > 0;
-        let all = Rows {
-            bytes: if is_wide { wide } else { bytes },
-            row_bytes: if is_wide { self.wide_row_bytes() } else { self.row_bytes() },
-            meanings,
-        };
+        let bytes = bytes_of(bytes);
+        let meanings = self.images.round(team, input, bytes, meanings);
         let output = DisjointOutput::new(&mut output[..rows * units]);
+        let scratch = DisjointOutput::new(scratch);
         let [row_parts, block_parts] = self.parts;
         let groups = rows.div_ceil(SUM_ROWS);
         team.run_long(row_parts * block_parts, &|task, stop| {
@@ -294,96 +336,55 @@ impl FullyConnected {
             let of_rows = part(groups, row_parts, of_rows);
             let of_blocks = part(self.blocks(), block_parts, of_blocks);
             let rows = of_rows.start * SUM_ROWS..rows.min(of_rows.end * SUM_ROWS);
-            self.multiply(all, rows, of_blocks, &output, &mut Pace::new(stop));
-        });
-    }
-
-    /// From a row of 8-bit numbers to the next.
-    fn row_bytes(&self) -> usize {
-        self.sizes.inputs.next_multiple_of(4)
-    }
-
-    fn wide_row_bytes(&self) -> usize {
-        match &self.weights {
-            Packed::Matrix(matrix) => matrix.wide_row_bytes().unwrap_or(0),
-            Packed::Plain(_) => 0,
-        }
-    }
-
-    /// Quantizes all rows, and widens them if the kernel wants that.
-    fn quantize(
-        &self,
-        team: &mut Team,
-        input: &[f32],
-        (bytes, meanings): (&mut [u8], &mut [Row]),
-        wide: &mut [u8],
-    ) {
-        let Sizes { rows, inputs, .. } = self.sizes;
-        let (row_bytes, wide_bytes) = (self.row_bytes(), self.wide_row_bytes());
-        let bytes = DisjointOutput::new(bytes);
-        let meanings = DisjointOutput::new(meanings);
-        let wide = DisjointOutput::new(wide);
-        team.run_long(self.row_tasks, &|task, stop| {
-            let mut pace = Pace::new(stop);
-            for row in part(rows, self.row_tasks, task) {
-                if pace.is_over(inputs) {
-                    return;
-                }
-                // SAFETY: each row is one task's, which has one of them at a time.
-                let (to, meaning, wide) = unsafe {
-                    (
-                        bytes.slice(row * row_bytes, row_bytes),
-                        meanings.slice(row, 1),
-                        wide.slice(row * wide_bytes, wide_bytes),
-                    )
-                };
-                let from = &input[row * inputs..][..inputs];
-                meaning[0] = rows::quantize(self.isa, from, &mut to[..inputs], &mut pace);
-                if let Packed::Matrix(matrix) = &self.weights
-                    && wide_bytes > 0
-                {
-                    let mut widened = [std::ptr::null()];
-                    let wide = bytemuck::cast_slice_mut(wide);
-                    // SAFETY: the table has the address of one row, whose only run has as many bytes as
-                    // inputs, behind which there are those of `to` up to a multiple of four.
-                    unsafe { matrix.widen(&to.as_ptr(), 1, wide, &mut widened) };
-                }
-            }
+            let lines = self.task_lines();
+            // SAFETY: each task has its own lines.
+            let scratch = unsafe { scratch.slice(task * lines, lines) };
+            let images = (&*bytes, meanings);
+            self.multiply(images, scratch, rows, of_blocks, &output, &mut Pace::new(stop));
         });
     }
 
     /// Computes rows of units of some blocks, for which no one else writes outputs.
     fn multiply(
         &self,
-        all: Rows<'_>,
+        (bytes, meanings): (&[u8], &[Meaning]),
+        scratch: &mut [Line],
         rows: Range<usize>,
         blocks: Range<usize>,
         output: &DisjointOutput<'_, f32>,
         pace: &mut Pace<'_>,
     ) {
-        let Sizes { inputs, units, .. } = self.sizes;
+        let (inputs, units) = (self.inputs(), self.shape.output_channels);
+        let pixels = self.shape.output[0] * self.shape.output[1];
         let mut sums = [[0; MOST_UNITS]; SUM_ROWS];
-        let together = (ROWS_BYTES / all.row_bytes.max(1)).max(1).next_multiple_of(SUM_ROWS);
-        for first in rows.clone().step_by(together) {
-            let end = rows.end.min(first.saturating_add(together));
+        let (copies, wide) = scratch.split_at_mut(self.lines.task[0]);
+        let (copies, wide) = (bytes_of(copies), bytes_of(wide));
+        for start in rows.clone().step_by(self.together) {
+            let end = rows.end.min(start.saturating_add(self.together));
+            let Some(all) =
+                self.rows((bytes, meanings), start..end, (&mut *copies, &mut *wide), pace)
+            else {
+                return;
+            };
             for index in blocks.clone() {
                 let block = self.block(index);
                 let next = if index + 1 < blocks.end { index + 1 } else { blocks.start };
-                for first in (first..end).step_by(SUM_ROWS) {
+                for first in (start..end).step_by(SUM_ROWS) {
                     let group = first..end.min(first + SUM_ROWS);
                     // Vectors multiply many at a time.
                     let work = group.len().saturating_mul(block.count).saturating_mul(inputs);
                     if pace.is_over(work / 16) {
                         return;
                     }
-                    self.sum(all, group.clone(), block, next, &mut sums, pace);
+                    let of_all = group.start - start..group.end - start;
+                    self.sum(all, of_all, block, next, &mut sums, pace);
                     for (row, sums) in group.zip(&sums) {
-                        let meaning = all.meanings[row];
+                        let meaning = meanings[row / pixels];
                         let range = block.first..block.first + block.count;
                         self.isa.run(Scaled {
                             sums: &sums[..block.count],
                             step: meaning.step,
-                            // Rows that were no longer wanted have any.
+                            // Images that were no longer wanted have any.
                             zero_point: meaning.zero_point.wrapping_sub(self.input_offset()),
                             weight_sums: &self.weight_sums[range.clone()],
                             scales: &self.scales[range.clone()],
@@ -396,6 +397,43 @@ impl FullyConnected {
                 }
             }
         }
+    }
+
+    /// Rows as the kernel wants them: pixels of the images, copies of what the pixels see, or these widened. None if
+    /// they are no longer wanted.
+    fn rows<'a>(
+        &self,
+        (bytes, meanings): (&'a [u8], &[Meaning]),
+        rows: Range<usize>,
+        (copies, wide): (&'a mut [u8], &'a mut [u8]),
+        pace: &mut Pace<'_>,
+    ) -> Option<Rows<'a>> {
+        let inputs = self.inputs();
+        let read_bytes = inputs.next_multiple_of(4);
+        let narrow = match &self.windows {
+            None => Rows { bytes: &bytes[rows.start * inputs..], row_bytes: inputs, read_bytes },
+            Some(windows) => {
+                for (row, to) in rows.clone().zip(copies.chunks_exact_mut(read_bytes.max(1))) {
+                    windows.copy(&self.shape, (bytes, meanings), row, &mut to[..inputs], pace)?;
+                }
+                Rows { bytes: copies, row_bytes: read_bytes, read_bytes }
+            }
+        };
+        let Packed::Matrix(matrix) = &self.weights else { return Some(narrow) };
+        let Some(wide_bytes) = matrix.wide_row_bytes() else { return Some(narrow) };
+        let all = wide.chunks_exact_mut(wide_bytes.max(1));
+        for (row, wide) in (0..rows.len()).zip(all) {
+            if pace.is_over(inputs / 16) {
+                return None;
+            }
+            let from = &narrow.bytes[row * narrow.row_bytes..][..read_bytes];
+            let mut widened = [std::ptr::null()];
+            let wide = bytemuck::cast_slice_mut(wide);
+            // SAFETY: the table has the address of one row, whose only run has as many bytes as inputs, and which
+            // goes on to a multiple of four, as was checked when it was cut out.
+            unsafe { matrix.widen(&from.as_ptr(), 1, wide, &mut widened) };
+        }
+        Some(Rows { bytes: wide, row_bytes: wide_bytes, read_bytes: wide_bytes })
     }
 
     /// What stored inputs are less when the kernel sees them.
@@ -417,8 +455,8 @@ impl FullyConnected {
         pace: &mut Pace<'_>,
     ) {
         assert!(rows.len() <= SUM_ROWS, "{} rows", rows.len());
-        let inputs = self.sizes.inputs;
-        let row = |row: usize| &all.bytes[row * all.row_bytes..][..all.row_bytes];
+        let inputs = self.inputs();
+        let row = |row: usize| &all.bytes[row * all.row_bytes..][..all.read_bytes];
         let (matrix, block) = match (&self.weights, units.block) {
             (Packed::Matrix(_), Some(block)) => block,
             (Packed::Plain(weights), _) => {
@@ -458,7 +496,7 @@ impl FullyConnected {
         };
         let next = matrix.block_weights(&matrix.blocks()[next]);
         // SAFETY: the block is the matrix's. The table has the addresses of `count` rows of a single run,
-        // each of `row_bytes` bytes, which was checked when it was cut out: of widened rows as many as the
+        // each of `read_bytes` bytes, which was checked when it was cut out: of widened rows as many as the
         // matrix says, of others the inputs rounded up to a multiple of four. The weights are the block's.
         // There is room for the sums of 64 lanes in each of `count` rows, which is enough for the block's
         // vectors, as was checked, and it is borrowed exclusively.
@@ -469,6 +507,16 @@ impl FullyConnected {
 /// Memory of whole lines.
 fn bytes_of(lines: &mut [Line]) -> &mut [u8] {
     bytemuck::cast_slice_mut(lines)
+}
+
+/// Rows that meet all weights before the next rows do, by the bytes of a row and those of it that are copied.
+fn together(row_bytes: usize, copied_bytes: usize) -> usize {
+    let fitting = ROWS_BYTES / row_bytes.max(1);
+    if fitting >= SUM_ROWS {
+        fitting - fitting % SUM_ROWS
+    } else {
+        (MOST_ROWS_BYTES / copied_bytes.max(1)).clamp(1, SUM_ROWS)
+    }
 }
 
 /// The number `index` of `parts` nearly equal parts of `0..total`.

@@ -404,6 +404,24 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .ints(&[random.int(0, 3)])
                 .output(Quant::Fit(1.0))
         }
+        E::DynamicConv2d => {
+            let (image, filter) = ([2, 5, 6], [random.length(1, 3), random.length(1, 3)]);
+            let channels = [random.length(1, 5), random.length(1, 5)];
+            let input = [image[0], image[1], image[2], channels[0]];
+            let filter = [channels[1], filter[0], filter[1], channels[0]];
+            on(operation)
+                .tensor(&input, random.reals(&input, -3.0, 3.0))
+                .tensor(&filter, random.reals(&filter, -2.0, 2.0))
+                .stored(Quant::Scale(2.0 / 127.0))
+                .tensor(&channels[1..], random.reals(&channels[1..], -2.0, 2.0))
+                .ints(&[random.int(1, 2), random.int(1, 3), random.int(1, 3)])
+                .ints(&[random.int(1, 2), random.int(1, 2), random.int(0, 3)])
+                .output(Quant::Fit(1.0))
+        }
+        E::DynamicRound => {
+            let shape = random.shape(4, 5);
+            on(operation).tensor(&shape, random.reals(&shape, -3.0, 3.0)).output(Quant::Fit(1.0))
+        }
         E::Range => {
             let (start, step) = (random.int(-9, 9), random.int(1, 3));
             let limit = start + random.int(1, 9);

@@ -1,0 +1,39 @@
+//! [`Rounding`]: floats as 8 bits can hold them.
+
+use super::images::Images;
+use crate::vector::Isa;
+use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
+
+/// Rounds parts of a tensor, each by its own range, and cuts the work into tasks.
+#[derive(Debug)]
+pub struct Rounding(Images);
+
+impl Rounding {
+    /// For a number of parts, and the number of elements that each has.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    pub fn prepare(sizes: [usize; 2], preparation: &mut Preparation) -> Result<Self, TooLarge> {
+        let [count, elements] = sizes;
+        let all = count.checked_mul(elements).and_then(|all| all.checked_mul(size_of::<f32>()));
+        if all.is_none() {
+            return Err(TooLarge::beyond_addresses("elements"));
+        }
+        let images = Images::new(Isa::of(preparation.set()), sizes, preparation.threads());
+        preparation.check_scratch::<Line>(&[images.meaning_lines()])?;
+        Ok(Self(images))
+    }
+
+    /// Bytes of scratch memory that a run wants.
+    pub fn scratch_bytes(&self) -> usize {
+        self.0.meaning_lines() * LINE_BYTES
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If the input, the output or the scratch memory is too small.
+    pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32], scratch: &mut [Line]) {
+        self.0.round_to_floats(team, input, output, scratch);
+    }
+}
