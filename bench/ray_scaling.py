@@ -1,18 +1,23 @@
 """Images per second of Ray Data's actor pools by number of actors, nnhal beside LiteRT, on a cluster in this machine.
 
-    bench/ray_scaling.py MODEL.tflite [--images 1200] [--rounds 2]
+    bench/ray_scaling.py MODEL.tflite [--images 1200] [--batch 16] [--rounds 2]
 
 Needs `ray[data]`, `ai-edge-litert`, `numpy` and the wheel of nnhal. Each processor is a node of its own
 (`ray.cluster_utils`), each actor has one thread. Images are random, 224×224×3 bytes, and in Ray's object store before
 the time starts. The rate is that of the time in which all actors work: from the first batch that the last of them has
 done to the last batch that the first to end has done. The order is 1, 2, ... actors of the one engine, then of the other, and
 again; the load average before each measurement is printed with it.
+
+Beside the actors' processor time for an image stands that of everything else of Ray: the driver, the nodes' own processes, and
+idle workers. It comes out of the same processors, so it bounds the efficiency.
 """
 
 import argparse
 import os
+import pathlib
 import statistics
 import tempfile
+import threading
 import time
 
 # Before Ray reads them: no reports to anybody, and 127.0.0.1 stays what it is.
@@ -23,7 +28,47 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-BATCH = 16
+
+
+def processor_times():
+    """Seconds of processor that this process and all that it started have had, by process."""
+    parents, times = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(") ", 1)[1].split()
+        except OSError:
+            continue  # It has ended.
+        parents[int(path.parent.name)] = int(fields[1])
+        times[int(path.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    family, found = set(), {os.getpid()}
+    while found:
+        family |= found
+        found = {one for one, parent in parents.items() if parent in found}
+    return {it: times[it] for it in family}
+
+
+class Sampled:
+    """Processor times while something runs."""
+
+    def __enter__(self):
+        self.samples, self.ended = [], threading.Event()
+        self.thread = threading.Thread(target=self.sample)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def sample(self):
+        while not self.ended.wait(0.25):
+            self.samples.append((time.monotonic(), processor_times()))
+
+    def others(self, begin, end, actors):
+        """Seconds that processes other than `actors` had from `begin` to `end`."""
+        (first, before), *_, (last, after) = [it for it in self.samples if begin <= it[0] <= end]
+        used = sum(it - before.get(process, 0) for process, it in after.items() if process not in actors)
+        return used * (end - begin) / (last - first)
 
 
 class Nnhal:
@@ -63,12 +108,13 @@ class Worker:
         return {"class": np.array(classes), "done": np.full(count, done), "worker": np.full(count, os.getpid()), "used": np.full(count, used)}
 
 
-def rate(images, engine, model, cache, actors):
-    """Images per second, and milliseconds of processor for each."""
+def rate(images, engine, model, cache, actors, batch):
+    """Images per second, and milliseconds of processor for each: of the actors, and of the rest of Ray."""
     pool = ray.data.ActorPoolStrategy(size=actors)
     given = (engine, model, cache)
-    results = images.map_batches(Worker, fn_constructor_args=given, compute=pool, num_cpus=1, batch_size=BATCH)
-    columns = results.to_pandas()
+    results = images.map_batches(Worker, fn_constructor_args=given, compute=pool, num_cpus=1, batch_size=batch)
+    with Sampled() as samples:
+        columns = results.to_pandas()
     assert len(columns) == images.count(), "rows are missing"
     workers = [group for _, group in columns.groupby("worker")]
     assert len(workers) == actors, f"{len(workers)} of {actors} actors did something"
@@ -76,13 +122,15 @@ def rate(images, engine, model, cache, actors):
     within = columns[(columns["done"] > begin) & (columns["done"] <= end)]
     used = sum(it["used"].max() - it["used"].min() for it in workers)
     counted = sum(len(it) - (it["done"] == it["done"].min()).sum() for it in workers)
-    return len(within) / (end - begin), used / counted * 1e3
+    others = samples.others(begin, end, set(columns["worker"]))
+    return len(within) / (end - begin), used / counted * 1e3, others / len(within) * 1e3
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--images", type=int, default=1200)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=2)
     arguments = parser.parse_args()
     processors = len(os.sched_getaffinity(0))
@@ -96,22 +144,22 @@ def main():
             ray.init(address=cluster.address, _node_ip_address="127.0.0.1", log_to_driver=False)
             ray.data.DataContext.get_current().enable_progress_bars = False
             random = np.random.default_rng(0)
-            blocks = arguments.images // BATCH
-            data = [random.integers(0, 256, (BATCH, 224, 224, 3), np.uint8) for _ in range(blocks)]
+            blocks = arguments.images // arguments.batch
+            data = [random.integers(0, 256, (arguments.batch, 224, 224, 3), np.uint8) for _ in range(blocks)]
             images = ray.data.from_numpy(data).materialize()
             rates = {}
             for _ in range(arguments.rounds):
                 for engine in (Nnhal, LiteRt):
                     for actors in range(1, processors + 1):
                         load = os.getloadavg()[0]
-                        found, used = rate(images, engine, arguments.model, cache, actors)
-                        rates.setdefault((engine.__name__, actors), []).append((found, used))
-                        print(f"{engine.__name__}, {actors} actors: {found:.1f} images/s, {used:.2f} ms of processor each, load {load:.1f}", flush=True)
+                        found, used, others = rate(images, engine, arguments.model, cache, actors, arguments.batch)
+                        rates.setdefault((engine.__name__, actors), []).append((found, used, others))
+                        print(f"{engine.__name__}, {actors} actors: {found:.1f} images/s, {used:.2f} ms of processor each, {others:.2f} of the rest of Ray, load {load:.1f}", flush=True)
             for (engine, actors), found in rates.items():
-                best = max(it for it, _ in found)
-                efficiency = best / actors / max(it for it, _ in rates[engine, 1])
-                used = statistics.median(it for _, it in found)
-                print(f"| {engine} | {actors} | {best:.1f} | {efficiency:.2f} | {used:.2f} |")
+                best = max(it for it, *_ in found)
+                efficiency = best / actors / max(it for it, *_ in rates[engine, 1])
+                used, others = (statistics.median(it) for it in list(zip(*found))[1:])
+                print(f"| {engine} | {actors} | {best:.1f} | {efficiency:.2f} | {used:.2f} | {others:.2f} |")
         finally:
             ray.shutdown()
             cluster.shutdown()
