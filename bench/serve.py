@@ -3,17 +3,25 @@
     bench/serve.py --nnhal target/release/nnhal MODEL.tflite... [--seconds 4] [--markdown FILE]
 
 Needs `wrk` (Debian: wrk) and for gRPC `h2load` (Debian: nghttp2-client). All on this machine, over loopback. For each
-model the engine's own throughput (`nnhal bench --parallel`) is measured before and after each measurement of the
-server, so that other load of the machine meets both. Processor time for each request and each run of the engine is
-measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes. The load
-average before each measurement is part of its row. With `--split N` servers and engine alone have the first N
-processors and the load generator has the others, so that it takes nothing from what is compared; without it the
-generator takes its share of all processors, and the rate of a server is lower by that. With `--peer PYTHON`, an interpreter that has `uvicorn[standard]` and
-`ai-edge-litert`, the server of peer_server.py is measured in between.
+model the engine's own throughput (`nnhal bench --parallel`) is measured before and after the measurements of the
+server, so that other load of the machine meets both. The server is asked over HTTP and gRPC with tensors as bytes, and
+over HTTP with tensors in shared memory. Processor time for each request and each run of the engine is measured too:
+unlike rates it hardly depends on what else the machine does. The load average before each measurement is part of its
+row. With `--split N` servers and engine alone have the first N processors and the load generator has the others, so
+that it takes nothing from what is compared; without it the generator takes its share of all processors, and the rate
+of a server is lower by that.
+
+What to compare with is optional:
+
+- `--reader PROGRAM`: the example `read_and_answer` of nnhal-serve, which reads the same bytes and does nothing: what the
+  connection itself costs.
+- `--peer PYTHON`: an interpreter that has `uvicorn[standard]` and `ai-edge-litert`, for peer_server.py.
+- `--triton PYTHON`: one that has `nvidia-pytriton` and `ai-edge-litert`, for triton.py.
 """
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -24,6 +32,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
@@ -49,14 +58,26 @@ def children_time():
 
 
 def process_time(server):
-    fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+    """Microseconds of processor that a process and those that it started have had."""
+    parents, times = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(") ", 1)[1].split()
+        except OSError:
+            continue  # It has ended.
+        parents[int(path.parent.name)] = int(fields[1])
+        times[int(path.parent.name)] = int(fields[11]) + int(fields[12])
+    family, found = set(), {server.pid}
+    while found:
+        family |= found
+        found = {one for one, parent in parents.items() if parent in found}
+    return sum(times[it] for it in family) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
-def idle(*servers):
-    """Waits until servers have done what clients that are gone have left in their queues."""
+def idle(server):
+    """Waits until a server has done what clients that are gone have left in its queue."""
     before = None
-    while (now := [process_time(it) for it in servers if it]) != before:
+    while (now := process_time(server)) != before:
         before = now
         time.sleep(0.2)
 
@@ -73,31 +94,62 @@ def field(number, payload):
     return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
-def bodies(metadata, folder):
-    """Files with a request for each endpoint, and the length of the JSON."""
-    head, raw, message = {"parameters": {"binary_data_output": True}, "inputs": []}, b"", field(1, metadata["name"].encode())
+def count(tensor):
+    """Bytes of a tensor of one row."""
+    return SIZES[tensor["datatype"]] * math.prod(shape_of(tensor))
+
+
+def shape_of(tensor):
+    return [1 if length < 0 else length for length in tensor["shape"]]
+
+
+def post(path, text, raw=b""):
+    """A script for `wrk` that sends this."""
+    path.with_suffix(".body").write_bytes(text + raw)
+    lines = ['wrk.method = "POST"', f'wrk.body = io.open("{path.with_suffix(".body")}", "rb"):read("*a")']
+    if raw:
+        lines.append(f'wrk.headers["Inference-Header-Content-Length"] = "{len(text)}"')
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def http_request(metadata, path):
+    """A request by HTTP with tensors as bytes."""
+    inputs = []
     for it in metadata["inputs"]:
-        shape = [1 if length < 0 else length for length in it["shape"]]
-        size = SIZES[it["datatype"]]
-        for length in shape:
-            size *= length
-        parameters = {"binary_data_size": size}
-        head["inputs"].append({"name": it["name"], "shape": shape, "datatype": it["datatype"], "parameters": parameters})
-        lengths = b"".join(varint(length) for length in shape)
+        parameters = {"binary_data_size": count(it)}
+        inputs.append({"name": it["name"], "shape": shape_of(it), "datatype": it["datatype"], "parameters": parameters})
+    text = json.dumps({"parameters": {"binary_data_output": True}, "inputs": inputs}).encode()
+    return post(path, text, bytes(sum(count(it) for it in metadata["inputs"])))
+
+
+def grpc_request(metadata, path):
+    message = field(1, metadata["name"].encode())
+    for it in metadata["inputs"]:
+        lengths = b"".join(varint(length) for length in shape_of(it))
         message += field(5, field(1, it["name"].encode()) + field(2, it["datatype"].encode()) + field(3, lengths))
-        raw += bytes(size)
-    parts = [field(7, bytes(it["parameters"]["binary_data_size"])) for it in head["inputs"]]
-    message += b"".join(parts)
-    text = json.dumps(head).encode()
-    (folder / "http").write_bytes(text + raw)
-    (folder / "grpc").write_bytes(b"\0" + struct.pack(">I", len(message)) + message)
-    script = folder / "post.lua"
-    script.write_text(
-        'wrk.method = "POST"\n'
-        f'wrk.body = io.open("{folder / "http"}", "rb"):read("*a")\n'
-        f'wrk.headers["Inference-Header-Content-Length"] = "{len(text)}"\n'
-    )
-    return script
+    message += b"".join(field(7, bytes(count(it))) for it in metadata["inputs"])
+    path.write_bytes(b"\0" + struct.pack(">I", len(message)) + message)
+    return path
+
+
+def shared_request(metadata, path, http, memory):
+    """A request by HTTP with tensors in a piece of shared memory, which is registered with the server."""
+    at, request = 0, {}
+    for kind in ["inputs", "outputs"]:
+        request[kind] = []
+        for it in metadata[kind]:
+            size = count(it)
+            place = {"shared_memory_region": "bench", "shared_memory_offset": at, "shared_memory_byte_size": size}
+            tensor = {"name": it["name"], "parameters": place}
+            if kind == "inputs":
+                tensor |= {"shape": shape_of(it), "datatype": it["datatype"]}
+            request[kind].append(tensor)
+            at += size
+    memory.write_bytes(bytes(at))
+    registered = json.dumps({"key": "/" + memory.name, "offset": 0, "byte_size": at}).encode()
+    urllib.request.urlopen(f"http://{http}/v2/systemsharedmemory/region/bench/register", registered).close()
+    return post(path, json.dumps(request).encode())
 
 
 def microseconds(text):
@@ -107,20 +159,29 @@ def microseconds(text):
 
 def wrk(on, url, script, concurrency, seconds):
     command = [*on, "wrk", "-t1", f"-c{concurrency}", f"-d{seconds}s", "--latency", "--timeout", "60s", "-s", script, url]
+    used = children_time()
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    latency = {name: microseconds(value) for name, value in re.findall(r"^\s+(50|90|99)%\s+(\S+)", text, re.M)}
-    errors = "Non-2xx" in text or "Socket errors" in text
     count = int(re.search(r"(\d+) requests in", text)[1])
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), latency, errors, count
+    found = {f"p{name}": microseconds(value) / 1000 for name, value in re.findall(r"^\s+(50|90|99)%\s+(\S+)", text, re.M)}
+    found["rate"] = float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1])
+    found["client"] = (children_time() - used) / max(count, 1)
+    return found | {"count": count, "failed": "Non-2xx" in text or "Socket errors" in text}
 
 
-def h2load(on, address, folder, concurrency, seconds):
+def h2load(on, address, request, concurrency, seconds):
     url = f"http://{address}/inference.GRPCInferenceService/ModelInfer"
-    command = [*on, "h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", folder / "grpc", "-H", "content-type: application/grpc", "-H", "te: trailers", url]
+    log = request.with_suffix(".log")
+    log.unlink(missing_ok=True)
+    command = [*on, "h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", request, f"--log-file={log}"]
+    command += ["-H", "content-type: application/grpc", "-H", "te: trailers", url]
+    used = children_time()
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    failed = not re.search(r" 0 failed, 0 errored", text)
     count = int(re.search(r"(\d+) succeeded", text)[1])
-    return float(re.search(r"([\d.]+) req/s", text)[1]), failed, count
+    times = sorted(int(line.split()[2]) for line in log.read_text().splitlines())
+    found = {f"p{part}": times[len(times) * part // 100] / 1000 for part in (50, 90, 99) if times}
+    found["rate"] = float(re.search(r"([\d.]+) req/s", text)[1])
+    found["client"] = (children_time() - used) / max(count, 1)
+    return found | {"count": count, "failed": not re.search(r" 0 failed, 0 errored", text)}
 
 
 def split(count):
@@ -131,78 +192,141 @@ def split(count):
     return ["taskset", "-c", ",".join(all_of_them[:count])], ["taskset", "-c", ",".join(all_of_them[count:])]
 
 
-def peer(arguments, on, model, instances, threads):
-    """Another server of the same model, and where it listens; it may answer a little later."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    script = pathlib.Path(__file__).with_name("peer_server.py")
-    command = [*on, arguments.peer, script, model, str(port), "--instances", str(instances), "--threads", str(threads)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(600):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return server, f"http://127.0.0.1:{port}/v2/models/model/infer"
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-    raise SystemExit("the other server does not start")
+        return free.getsockname()[1]
 
 
-def served(arguments, model, instances, threads, folder, rows):
-    on, generator_on = split(arguments.split)
+class Measured:
+    """A way to ask a server, and what asking takes by clients and seconds."""
+
+    def __init__(self, name, server, ask):
+        self.name, self.server, self.ask = name, server, ask
+
+    def by(self, concurrency, seconds):
+        idle(self.server)
+        start = process_time(self.server)
+        found = self.ask(concurrency, seconds)
+        idle(self.server)
+        return found | {"server": (process_time(self.server) - start) / max(found["count"], 1)}
+
+
+def own(arguments, started, on, generator_on, model, folder, memory):
+    """The server that is measured, by its three ways in."""
     place = folder / "models" / "model" / "1"
     place.mkdir(parents=True)
     shutil.copy(model, place / "model.tflite")
-    (place.parent / "config.toml").write_text(f"instances = {instances}\nthreads = {threads}\n")
+    (place.parent / "config.toml").write_text(f"instances = {arguments.instances}\nthreads = {arguments.threads}\n")
     command = [*on, arguments.nnhal, "serve", "--models", folder / "models", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    other_server = None
+    server = subprocess.Popen([*command, "--shared-memory"], stdout=subprocess.PIPE, text=True)
+    started.append(server)
+    http, grpc = (server.stdout.readline().split()[1] for _ in range(2))
+    url = f"http://{http}/v2/models/model"
+    metadata = json.load(urllib.request.urlopen(url))
+    bytes_, message = http_request(metadata, folder / "http.lua"), grpc_request(metadata, folder / "grpc")
+    shared = shared_request(metadata, folder / "shared.lua", http, memory)
+    return [
+        Measured("HTTP", server, lambda *how: wrk(generator_on, url + "/infer", bytes_, *how)),
+        Measured("gRPC", server, lambda *how: h2load(generator_on, grpc, message, *how)),
+        Measured("memory", server, lambda *how: wrk(generator_on, url + "/infer", shared, *how)),
+    ]
+
+
+def other(name, command, port, started, generator_on, folder):
+    """Another server of the same model, which may answer a little later."""
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started.append(server)
+    url = f"http://127.0.0.1:{port}/v2/models/model"
+    script = folder / "http.lua"
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(url) as response:
+                script = http_request(json.load(response), folder / f"{name}.lua")
+            break
+        except urllib.error.HTTPError:
+            break  # It does not say what it takes: it takes what ours does.
+        except OSError:
+            time.sleep(0.1)
+    else:
+        raise SystemExit(f"{name} does not start")
+    return Measured(name, server, lambda *how: wrk(generator_on, url + "/infer", script, *how))
+
+
+def others(arguments, started, on, generator_on, model, folder):
+    here = pathlib.Path(__file__).parent
+    if arguments.reader:
+        server = subprocess.Popen([*on, arguments.reader], stdout=subprocess.PIPE, text=True)
+        started.append(server)
+        url = f"http://{server.stdout.readline().split()[1]}/"
+        yield Measured("reader", server, lambda *how: wrk(generator_on, url, folder / "http.lua", *how))
+    for name, python, script in [("peer", arguments.peer, "peer_server.py"), ("Triton", arguments.triton, "triton.py")]:
+        if python:
+            port = free_port()
+            command = [*on, python, here / script, model, str(port), f"--instances={arguments.instances}", f"--threads={arguments.threads}"]
+            yield other(name, command, port, started, generator_on, folder)
+
+
+def served(arguments, model, folder, memory, rows):
+    on, generator_on = split(arguments.split)
+    path, started = pathlib.Path(model), []
     try:
-        http, grpc = (server.stdout.readline().split()[1] for _ in range(2))
-        with urllib.request.urlopen(f"http://{http}/v2/models/model") as response:
-            script = bodies(json.load(response), folder)
-        url = f"http://{http}/v2/models/model/infer"
-        wrk(generator_on, url, script, 2, 1)
-        if arguments.peer:
-            other_server, other_url = peer(arguments, on, model, instances, threads)
-            wrk(generator_on, other_url, script, 2, 1)
+        ways = own(arguments, started, on, generator_on, model, folder, memory)
+        ways += others(arguments, started, on, generator_on, model, folder)
+        for way in ways:
+            way.by(2, 1)
         for concurrency in arguments.clients:
-            parallel = min(concurrency, instances)
-            load = os.getloadavg()[0]
-            before, one = engine(on, arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
-            start = process_time(server)
-            rate, latency, errors, count = wrk(generator_on, url, script, concurrency, arguments.seconds)
-            idle(server)
-            middle = process_time(server)
-            grpc_rate, failed, grpc_count = h2load(generator_on, grpc, folder, concurrency, arguments.seconds)
-            idle(server)
-            end = process_time(server)
-            if arguments.peer:
-                begin = process_time(other_server)
-                other_rate, other_latency, other_errors, other_count = wrk(generator_on, other_url, script, concurrency, arguments.seconds)
-                other_time = (process_time(other_server) - begin) / max(other_count, 1)
-                errors |= other_errors
-            idle(other_server)
-            after, other = engine(on, arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
-            own = (before + after) / 2
-            path = pathlib.Path(model)
-            row = [path.parent.name if path.stem == "model" else path.stem, f"{instances}×{threads}", concurrency]
-            row += [f"{own:.0f}", f"{rate:.0f}", f"{rate / own:.2f}", f"{grpc_rate:.0f}", f"{grpc_rate / own:.2f}"]
-            times = [(one + other) / 2, (middle - start) / max(count, 1), (end - middle) / max(grpc_count, 1)]
-            row += [f"{time:.0f}" for time in times]
-            row += [f"{latency[name] / 1000:.2f}" for name in ("50", "90", "99")]
-            if arguments.peer:
-                row += [f"{other_rate:.0f}", f"{other_time:.0f}", f"{other_latency['50'] / 1000:.2f}"]
-            row.append(f"{load:.1f}")
-            if errors or failed:
-                row[0] += " (errors)"
+            row = {"model": path.parent.name if path.stem == "model" else path.stem, "clients": concurrency}
+            row |= {"load": os.getloadavg()[0], "found": {}}
+            parallel = min(concurrency, arguments.instances)
+            alone = lambda: engine(on, arguments.nnhal, model, parallel, arguments.threads, arguments.seconds / 2)
+            before = alone()
+            for way in ways:
+                row["found"][way.name] = way.by(concurrency, arguments.seconds)
+            after = alone()
+            row["rate"], row["time"] = ((one + two) / 2 for one, two in zip(before, after))
+            row["parallel"] = parallel
+            if failed := [name for name, found in row["found"].items() if found["failed"]]:
+                row["model"] += f" (errors: {', '.join(failed)})"
             rows.append(row)
-            print(*row, sep=" | ", flush=True)
+            print(json.dumps(row), flush=True)
     finally:
-        for it in [server, other_server]:
-            if it:
-                it.terminate()
-                it.wait()
+        for it in started:
+            it.terminate()
+            it.wait()
+
+
+def tables(rows):
+    """Three tables of the same rows: rates, latencies, and processor time."""
+    names = list(rows[0]["found"])
+    own_names = [it for it in names if it in ("HTTP", "gRPC", "memory")]
+    rates, latencies, times = [], [], []
+    for row in rows:
+        first, found = [row["model"], row["clients"]], row["found"]
+        rate = [f"{row['rate']:.0f}"]
+        for name in names:
+            rate.append(f"{found[name]['rate']:.0f}")
+            if name in own_names:
+                rate.append(f"{found[name]['rate'] / row['rate']:.2f}")
+        rates.append(first + rate + [f"{row['load']:.1f}"])
+        latency = [f"{row['parallel'] / row['rate'] * 1000:.2f}"]
+        for name in names:
+            latency += [f"{found[name].get(part, math.nan):.2f}" for part in (["p50", "p90", "p99"] if name == "HTTP" else ["p50"])]
+        latencies.append(first + latency)
+        time_ = [f"{row['time']:.0f}"] + [f"{found[name]['server']:.0f}" for name in names]
+        times.append(first + time_ + [f"{found[name]['client']:.0f}" for name in own_names])
+    heads = [["engine /s"], ["a run, ms"], ["engine"]]
+    for name in names:
+        heads[0] += [f"{name} /s"] + (["of engine"] if name in own_names else [])
+        heads[1] += [f"{name} {part}" for part in (["p50", "p90", "p99"] if name == "HTTP" else ["p50"])]
+        heads[2].append(name)
+    heads[0].append("load")
+    heads[2] += [f"client of {name}" for name in own_names]
+    titles = ["Requests a second", "Latency, ms", "Processor time for a request, µs"]
+    for title, head, lines in zip(titles, heads, [rates, latencies, times]):
+        head = ["model", "clients", *head]
+        lines = [head, ["---"] * 2 + ["--:"] * (len(head) - 2), *lines]
+        yield f"{title}:\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def main():
@@ -214,22 +338,24 @@ def main():
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--split", type=int, default=0)
+    parser.add_argument("--reader")
     parser.add_argument("--peer")
+    parser.add_argument("--triton")
     parser.add_argument("--markdown")
     arguments = parser.parse_args()
     rows = []
     for model in arguments.models:
-        with tempfile.TemporaryDirectory() as folder:
-            served(arguments, model, arguments.instances, arguments.threads, pathlib.Path(folder), rows)
-    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "of engine", "gRPC /s", "of engine", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
-    names += ["p50 ms", "p90 ms", "p99 ms"]
-    if arguments.peer:
-        names += ["peer /s", "peer CPU µs", "peer p50 ms"]
-    names.append("load")
-    table = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [names, ["---"] * len(names), *rows])
-    print(time.strftime("%Y-%m-%d"), table, sep="\n")
+        memory = pathlib.Path("/dev/shm") / f"nnhal-bench-{os.getpid()}"
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                served(arguments, model, pathlib.Path(folder), memory, rows)
+        finally:
+            memory.unlink(missing_ok=True)
+    text = "\n\n".join(tables(rows))
+    print(time.strftime("%Y-%m-%d"), text, sep="\n")
     if arguments.markdown:
-        pathlib.Path(arguments.markdown).write_text(table + "\n")
+        pathlib.Path(arguments.markdown).write_text(text + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,7 @@ mod model;
 mod options;
 mod page;
 pub mod parse;
+mod pieces;
 mod proto;
 mod repository;
 mod request;
@@ -37,8 +38,9 @@ mod shared_memory;
 mod telemetry;
 
 pub use error::{Error, Result, StartError};
-pub use model::{BatchCounts, Counts, Durations, Served, TensorMeta};
+pub use model::{BatchCounts, Counts, Durations, Latencies, Served, TensorMeta};
 pub use options::Options;
+pub use pieces::Pieces;
 pub use repository::{DynamicBatching, IndexEntry, ModelConfig, Overrides, TensorConfig, Versions};
 pub use request::{
     Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter,

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::request::InferRequest;
 use crate::shared_memory::SharedMemory;
-use bytes::Bytes;
 use prost::Message as _;
 
 /// A request by HTTP; `header` is the length of its JSON if bytes follow.
@@ -11,8 +10,8 @@ use prost::Message as _;
 /// # Errors
 /// As the server's answers.
 pub fn json(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
-    let body = Bytes::copy_from_slice(body);
-    crate::http::read_request("", None, &body, header, &SharedMemory::new(false))
+    let body = body.to_vec().into();
+    Ok(crate::http::read_request("", None, body, header, &SharedMemory::new(false))?.0)
 }
 
 /// A request by gRPC.

@@ -2,6 +2,7 @@
 
 use crate::data_type;
 use crate::error::{Error, Result};
+use crate::pieces::Pieces;
 use crate::shared_memory::Slice;
 use bytes::Bytes;
 use nnhal::DataType;
@@ -68,7 +69,7 @@ pub struct InputTensor {
 #[derive(Debug, Clone)]
 pub enum Data {
     /// What came with the request.
-    Bytes(Bytes),
+    Bytes(Pieces),
     /// In memory that the client shares.
     Shared(Slice),
 }

@@ -4,6 +4,7 @@ use nnhal_serve::{Options, Server, StartError};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -469,6 +470,16 @@ fn the_page_shows_models_and_why_others_are_not_there() {
     add(folder.path(), "<b>wrong", 1, "digits_float32.tflite", "instances = 0");
     let (server, address) = start(options(folder.path()));
     assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+    // Somebody asks while the page is open, so that it has latencies to show.
+    let is_open = Arc::new(AtomicBool::new(true));
+    let asking = std::thread::spawn({
+        let is_open = Arc::clone(&is_open);
+        move || {
+            while is_open.load(Ordering::Relaxed) {
+                assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+            }
+        }
+    });
     let profile = tempfile::tempdir().unwrap();
     let output = std::process::Command::new(browser)
         .args([
@@ -482,6 +493,8 @@ fn the_page_shows_models_and_why_others_are_not_there() {
         .arg(format!("http://{address}/#profile=digits"))
         .output()
         .unwrap();
+    is_open.store(false, Ordering::Relaxed);
+    asking.join().unwrap();
     let dom = String::from_utf8_lossy(&output.stdout);
     assert!(dom.contains("digits 1") && dom.contains("READY"), "{dom}");
     assert!(dom.contains("image FP32 [1, 8, 8, 1]") && dom.contains("<polyline"), "{dom}");
@@ -491,6 +504,22 @@ fn the_page_shows_models_and_why_others_are_not_there() {
     );
     for figure in ["rows a second", "latency", "waiting"] {
         assert!(dom.contains(&format!("aria-label=\"{figure}\"")), "{figure}: {dom}");
+    }
+    let milliseconds = |before: &str| -> f64 {
+        let found = dom.split_once(before).and_then(|(_, rest)| rest.split_once(" ms"));
+        found.and_then(|(time, _)| time.parse().ok()).unwrap_or_else(|| panic!("{before}: {dom}"))
+    };
+    // Of all requests, and of those between the last two looks.
+    for before in ["<th>latency p%</th><td>", "<span class=\"p%\">p% "] {
+        let times = ["50", "90", "99"].map(|part| milliseconds(&before.replace('%', part)));
+        assert!(times[0] > 0.0 && times[0] <= times[1] && times[1] <= times[2], "{times:?}");
+    }
+    let mean = milliseconds("<th>mean latency</th><td>");
+    let (median, most) =
+        (milliseconds("<th>latency p50</th><td>"), milliseconds("<th>latency p99</th><td>"));
+    assert!(median < mean * 1.5 && mean < most * 1.5, "{median} {mean} {most}");
+    for part in ["p50", "p90", "p99"] {
+        assert!(dom.contains(&format!("class=\"curve {part}\"")), "{part}: {dom}");
     }
     assert!(dom.contains("&lt;b&gt;wrong") && dom.contains("instances is 0"), "{dom}");
     assert!(!dom.contains("<b>wrong"), "a name is never markup");

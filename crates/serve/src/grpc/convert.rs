@@ -63,13 +63,14 @@ pub(crate) fn request(
                 return Err(refuse("it has contents, and the request raw ones"));
             }
             (None, None) if is_raw => {
-                Data::Bytes(raw.next().ok_or_else(|| refuse("there are no raw contents for it"))?)
+                let bytes = raw.next().ok_or_else(|| refuse("there are no raw contents for it"))?;
+                Data::Bytes(bytes.into())
             }
             (None, contents) => {
                 let (data_type, _, length) = InputTensor::size(&name, &datatype, &shape)?;
                 let contents = contents.unwrap_or_default();
                 let bytes = elements(&contents, data_type, length);
-                Data::Bytes(bytes.map_err(|why| refuse(&why))?)
+                Data::Bytes(bytes.map_err(|why| refuse(&why))?.into())
             }
         };
         request.inputs.push(InputTensor::new(&name, &datatype, &shape, data)?);
@@ -325,7 +326,7 @@ mod tests {
     fn raw_contents_are_the_inputs_in_order() {
         let request = read(wire()).unwrap();
         let Data::Bytes(bytes) = &request.inputs[0].data else { panic!() };
-        assert_eq!(**bytes, [1, 2]);
+        assert_eq!(bytes.to_bytes()[..], [1, 2]);
         let mut fewer = wire();
         fewer.raw_input_contents.pop();
         assert!(read(fewer).is_err());

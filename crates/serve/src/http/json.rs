@@ -1,6 +1,7 @@
 //! Requests and answers as JSON, with the binary tensor extension.
 
 use crate::error::{Error, Result};
+use crate::pieces::Pieces;
 use crate::request::{
     Data, InferRequest, InferResponse, InputTensor, MOST_NAME, MOST_TENSORS, OutputData, Parameter,
     Parameters, WantedOutput, check_count, check_name, truth, whole,
@@ -77,29 +78,31 @@ fn malformed(error: &serde_json::Error) -> Error {
     Error::invalid(format!("the request is no valid JSON of this protocol: {error}"))
 }
 
-/// Reads the body of a request; `header` is the length of its JSON if bytes follow.
+/// Reads the body of a request; `header` is the length of its JSON if bytes follow. Also gives whether outputs
+/// that no request names are wanted as bytes.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`].
 pub(crate) fn read(
     model: &str,
     version: Option<u64>,
-    body: &Bytes,
+    body: Pieces,
     header: Option<usize>,
     memory: &SharedMemory,
-) -> Result<InferRequest> {
+) -> Result<(InferRequest, bool)> {
     let length = header.unwrap_or(body.len());
-    let text = body.get(..length).ok_or_else(|| {
+    let text = body.front(length).ok_or_else(|| {
         let found = body.len();
         Error::invalid(format!("Inference-Header-Content-Length is {length}, the body has {found}"))
     })?;
-    let wire: WireRequest<'_> = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
+    let wire: WireRequest<'_> = serde_json::from_slice(&text).map_err(|error| malformed(&error))?;
     let of_request = parameters(wire.parameters);
     let mut request =
         InferRequest { model: model.to_owned(), version, id: wire.id, ..InferRequest::default() };
     request.apply(&of_request)?;
     check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
-    let mut rest = body.slice(length..);
+    let mut rest = body;
+    rest.split_to(length);
     for input in wire.inputs {
         request.inputs.push(read_input(input, &mut rest, memory)?);
     }
@@ -117,26 +120,12 @@ pub(crate) fn read(
     for output in &mut request.outputs {
         output.binary = output.binary.or(all_binary);
     }
-    Ok(request)
-}
-
-/// Whether outputs that no request names are wanted as bytes.
-pub(crate) fn is_binary(body: &Bytes, header: Option<usize>) -> bool {
-    #[derive(Deserialize)]
-    struct OnlyParameters {
-        #[serde(default)]
-        parameters: Option<WireParameters>,
-    }
-    let text = body.get(..header.unwrap_or(body.len())).unwrap_or_default();
-    let read = serde_json::from_slice::<OnlyParameters>(text);
-    read.is_ok_and(|it| {
-        truth(&parameters(it.parameters), "binary_data_output").ok().flatten() == Some(true)
-    })
+    Ok((request, all_binary == Some(true)))
 }
 
 fn read_input(
     mut input: WireInput<'_>,
-    rest: &mut Bytes,
+    rest: &mut Pieces,
     memory: &SharedMemory,
 ) -> Result<InputTensor> {
     let parameters = parameters(input.parameters.take());
@@ -150,7 +139,8 @@ fn read_input(
             let (data_type, _, length) = InputTensor::size(name, datatype, shape)?;
             Data::Bytes(
                 read_elements(data.get(), data_type, length)
-                    .map_err(|it| refuse(it.to_string()))?,
+                    .map_err(|it| refuse(it.to_string()))?
+                    .into(),
             )
         }
         (None, Some(size), None) => {
@@ -333,14 +323,8 @@ pub(crate) fn write(response: &InferResponse, binary: &[bool]) -> Result<(Bytes,
     for (at, output) in response.outputs.iter().enumerate() {
         let is_binary = binary.get(at).copied().unwrap_or(false);
         let (parameters, data) = match &output.data {
-            OutputData::Shared { place, length } => {
-                let parameters = serde_json::json!({
-                    "shared_memory_region": place.region(),
-                    "shared_memory_offset": place.offset(),
-                    "shared_memory_byte_size": length,
-                });
-                (Some(parameters), None)
-            }
+            // Nothing more, as Triton does: its client for C++ takes any parameter for that of bytes that follow.
+            OutputData::Shared { .. } => (None, None),
             data if is_binary => {
                 let bytes = data.to_bytes();
                 let parameters = serde_json::json!({ "binary_data_size": bytes.len() });
@@ -421,7 +405,7 @@ pub(crate) fn read_raw(
     version: Option<u64>,
     inputs: &[crate::model::TensorMeta],
     is_batched: bool,
-    body: Bytes,
+    body: Pieces,
 ) -> Result<InferRequest> {
     let [meta] = inputs else {
         let why = "a request of bytes alone is for a model with one input";
@@ -457,12 +441,12 @@ mod tests {
 
     fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
         let memory = SharedMemory::new(false);
-        read("m", None, &Bytes::copy_from_slice(body), header, &memory)
+        read("m", None, body.to_vec().into(), header, &memory).map(|(request, _)| request)
     }
 
     fn bytes(data: &Data) -> Vec<u8> {
         match data {
-            Data::Bytes(bytes) => bytes.to_vec(),
+            Data::Bytes(bytes) => bytes.to_bytes().to_vec(),
             Data::Shared(_) => Vec::new(),
         }
     }

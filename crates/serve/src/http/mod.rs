@@ -8,6 +8,7 @@ pub(crate) use json::read as read_request;
 use crate::error::{Error, Result};
 use crate::listen::Arrival;
 use crate::page;
+use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;
 use crate::request::{InferRequest, version};
 use crate::service::Service;
@@ -18,7 +19,6 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
-use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde::Deserialize;
@@ -161,14 +161,18 @@ impl OfModel {
 }
 
 /// All bytes of a body.
-async fn read(body: Body) -> Result<Bytes> {
-    match body.collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => {
-            let inner = error.into_inner();
-            Err(inner.downcast::<Error>().map_or(Error::Cancelled, |error| *error))
+async fn read(mut body: Body) -> Result<Pieces> {
+    let mut all = Joining::default();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => frame.into_data().map_or((), |piece| all.push(piece)),
+            Err(error) => {
+                let inner = error.into_inner();
+                return Err(inner.downcast::<Error>().map_or(Error::Cancelled, |error| *error));
+            }
         }
     }
+    Ok(all.end())
 }
 
 /// The length of a request's JSON, if bytes follow it.
@@ -228,16 +232,12 @@ async fn parse(
     service: &Arc<Service>,
     model: &str,
     version: Option<u64>,
-    body: Bytes,
+    body: Pieces,
     header: Option<usize>,
 ) -> Result<(InferRequest, bool)> {
     let (own, model) = (Arc::clone(service), model.to_owned());
     let length = header.unwrap_or(body.len());
-    let read = move || {
-        let request = json::read(&model, version, &body, header, &own.shared_memory)?;
-        let is_binary = request.outputs.is_empty() && json::is_binary(&body, header);
-        Ok((request, is_binary))
-    };
+    let read = move || json::read(&model, version, body, header, &own.shared_memory);
     if length < MUCH_JSON {
         return read();
     }
@@ -247,7 +247,7 @@ async fn parse(
 
 /// A body that may be empty, or is JSON.
 async fn optional_json<T: for<'de> Deserialize<'de> + Default>(body: Body) -> Result<T> {
-    let body = read(body).await?;
+    let body = read(body).await?.to_bytes();
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }

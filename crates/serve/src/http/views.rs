@@ -159,6 +159,8 @@ pub(super) async fn overview(State(service): Shared) -> Answer {
                     "inputs": tensors(&served.inputs),
                     "outputs": tensors(&served.outputs),
                     "statistics": statistics(served),
+                    // Microseconds and how many took about as long.
+                    "latencies": served.counts().latencies.ranges().collect::<Vec<_>>(),
                 })
             });
             json!({

@@ -33,6 +33,8 @@ const MOST_STREAMS: u32 = 256;
 /// Bytes that a client may send before they are taken.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 2 << 20;
+/// Bytes of a frame of HTTP/2 that clients may send: with more, large tensors come in fewer pieces.
+const LONGEST_FRAME: u32 = 256 << 10;
 /// After an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -158,6 +160,7 @@ impl Endpoint {
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(MOST_STREAMS)
+            .max_frame_size(LONGEST_FRAME)
             .max_header_list_size(u32::try_from(MOST_HEADER_BYTES).unwrap_or(u32::MAX))
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)

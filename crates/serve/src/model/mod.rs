@@ -6,7 +6,7 @@ mod statistics;
 mod worker;
 
 pub(crate) use queue::{Computed, Job};
-pub use statistics::{BatchCounts, Counts, Durations};
+pub use statistics::{BatchCounts, Counts, Durations, Latencies};
 
 use crate::data_type;
 use crate::error::{Error, Result};

@@ -296,7 +296,7 @@ impl Runners {
                     let each = length / job.rows.max(1);
                     let range = part.from * each..(part.from + part.rows) * each;
                     match &input.data {
-                        Data::Bytes(bytes) => writer.write(&bytes[range])?,
+                        Data::Bytes(bytes) => bytes.each(range, |part| writer.write(part))?,
                         Data::Shared(slice) => {
                             let mut portion = vec![0; PORTION.min(range.len())];
                             let mut at = range.start;

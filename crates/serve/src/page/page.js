@@ -4,6 +4,7 @@
 
 const INTERVAL = 2000; // milliseconds between two looks
 const KEPT = 90; // looks that curves are made of
+const PERCENTILES = [50, 90, 99]; // of latencies
 const history = new Map(); // by model and version
 const profiles = new Map();
 let token = sessionStorage.getItem("token") || "";
@@ -40,24 +41,57 @@ const bytes = (count) =>
 const milliseconds = (ns) => (ns / 1e6).toFixed(3) + " ms";
 const mean = (duration) => (duration.count ? duration.ns / duration.count : 0);
 
-// A curve of numbers over time, with its greatest one.
-function curve(title, values, show) {
-  const [width, height] = [260, 70];
+// The time in ns within which a part of the requests was answered; null if there were none. Each of `ranges` is the
+// greatest time of its requests in µs and their number; it begins at an eighth of a doubling before.
+function percentile(ranges, part) {
+  const all = ranges.reduce((sum, [, count]) => sum + count, 0);
+  let left = all * part;
+  for (const [bound, count] of ranges) {
+    if (left <= count && count > 0) return 1000 * bound * 2 ** ((left / count - 1) / 8);
+    left -= count;
+  }
+  return null;
+}
+
+// What has come to `ranges` since they were `before`.
+function since(ranges, before) {
+  const known = new Map(before);
+  return ranges.map(([bound, count]) => [bound, count - (known.get(bound) || 0)]);
+}
+
+// Curves of numbers over time, by name, with the greatest of them. Where there is no number a curve has a gap.
+function curves(title, named, show) {
+  const [width, height] = [300, 90];
   const figure = element("figure");
   figure.append(element("figcaption", title));
   const picture = drawn("svg", { width, height: height + 14, role: "img", "aria-label": title });
-  const most = Math.max(...values, 0);
-  const points = values.map((value, at) => {
-    const x = (at / Math.max(KEPT - 1, 1)) * width;
-    const y = height - (most > 0 ? (value / most) * (height - 14) : 0);
-    return x.toFixed(1) + "," + y.toFixed(1);
-  });
+  const most = Math.max(...Object.values(named).flat(), 0);
   picture.append(drawn("line", { x1: 0, x2: width, y1: height, y2: height, class: "axis" }));
-  picture.append(drawn("polyline", { points: points.join(" "), class: "curve" }));
+  const last = [];
+  for (const [name, values] of Object.entries(named)) {
+    let points = [];
+    const end = () => {
+      // A single point is a line of no length, which round ends make visible.
+      if (points.length === 1) points.push(points[0]);
+      if (points.length) picture.append(drawn("polyline", { points: points.join(" "), class: "curve " + name }));
+      points = [];
+    };
+    values.forEach((value, at) => {
+      if (value === null) return end();
+      const x = (at / Math.max(KEPT - 1, 1)) * width;
+      const y = height - (most > 0 ? (value / most) * (height - 14) : 0);
+      points.push(x.toFixed(1) + "," + y.toFixed(1));
+    });
+    end();
+    const now = values.length ? values[values.length - 1] : null;
+    last.push([name, now === null ? "none" : show(now)]);
+  }
   picture.append(drawn("text", { x: 0, y: 10 }, "most " + show(most)));
-  const last = values.length ? show(values[values.length - 1]) : "";
-  picture.append(drawn("text", { x: 0, y: height + 12 }, "now " + last));
   figure.append(picture);
+  const legend = element("div", "now", { class: "legend" });
+  const shown = (name) => (Object.keys(named).length > 1 ? name + " " : "");
+  for (const [name, text] of last) legend.append(" ", element("span", shown(name) + text, { class: name }));
+  figure.append(legend);
   return figure;
 }
 
@@ -94,13 +128,13 @@ function remember(model) {
   const kept = history.get(key) || { looks: [] };
   const previous = kept.looks[kept.looks.length - 1];
   const now = {
-    at: performance.now(), inferences: stats.inference_count, success: stats.inference_stats.success,
-    waiting: model.serving.waiting, rate: 0, latency: 0,
+    at: performance.now(), inferences: stats.inference_count, latencies: model.serving.latencies,
+    waiting: model.serving.waiting, rate: 0, times: PERCENTILES.map(() => null),
   };
   if (previous && now.at > previous.at && now.inferences >= previous.inferences) {
     now.rate = ((now.inferences - previous.inferences) * 1000) / (now.at - previous.at);
-    const count = now.success.count - previous.success.count;
-    now.latency = count > 0 ? (now.success.ns - previous.success.ns) / count : 0;
+    const recent = since(now.latencies, previous.latencies);
+    now.times = PERCENTILES.map((part) => percentile(recent, part / 100));
   }
   kept.looks.push(now);
   kept.looks.splice(0, kept.looks.length - KEPT);
@@ -137,13 +171,21 @@ function section(model) {
   row("failed", String(stats.inference_stats.fail.count));
   row("mean latency", milliseconds(mean(stats.inference_stats.success)));
   row("of it waiting", milliseconds(mean(stats.inference_stats.queue)));
+  for (const part of PERCENTILES) {
+    const time = percentile(serving.latencies, part / 100);
+    row(`latency p${part}`, time === null ? "none" : milliseconds(time));
+  }
   made.append(table);
   const looks = remember(model);
   const figures = element("div", undefined, { class: "figures" });
   figures.append(
-    curve("rows a second", looks.map((it) => it.rate), (it) => it.toFixed(1)),
-    curve("latency", looks.map((it) => it.latency), milliseconds),
-    curve("waiting", looks.map((it) => it.waiting), (it) => String(it)),
+    curves("rows a second", { all: looks.map((it) => it.rate) }, (it) => it.toFixed(1)),
+    curves(
+      "latency",
+      Object.fromEntries(PERCENTILES.map((part, at) => ["p" + part, looks.map((it) => it.times[at])])),
+      milliseconds,
+    ),
+    curves("waiting", { all: looks.map((it) => it.waiting) }, (it) => String(it)),
   );
   made.append(figures);
   const button = element("button", "Profile a run");
