@@ -147,7 +147,7 @@ mod tests {
         let mut all = Vec::new();
         for length in lengths {
             let piece: Vec<u8> =
-                (all.len()..all.len() + length).map(|it| (it % 251) as u8).collect();
+                (all.len()..all.len() + length).map(|it| u8::try_from(it % 251).unwrap()).collect();
             all.extend(&piece);
             joining.push(piece.into());
         }
