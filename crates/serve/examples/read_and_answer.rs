@@ -1,6 +1,7 @@
 //! An HTTP server of the same framework, with the same settings, that reads requests and answers without doing anything.
 //! `bench/serve.py` measures with it what the connection itself costs.
-#![allow(clippy::print_stdout)] // Where it listens is for the program that started it.
+
+#![allow(clippy::print_stdout)] // Where it listens.
 
 use bytes::Bytes;
 use http::{Request, Response};

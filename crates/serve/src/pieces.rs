@@ -146,7 +146,8 @@ mod tests {
         let mut joining = Joining::default();
         let mut all = Vec::new();
         for length in lengths {
-            let piece: Vec<u8> = (0..=250).cycle().skip(all.len() % 251).take(*length).collect();
+            let piece: Vec<u8> =
+                (all.len()..all.len() + length).map(|it| u8::try_from(it % 251).unwrap()).collect();
             all.extend(&piece);
             joining.push(piece.into());
         }
