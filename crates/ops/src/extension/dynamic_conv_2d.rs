@@ -101,7 +101,7 @@ impl Operation for DynamicConv2d {
             let factor =
                 dynamic_range::rounded(call, &input[batch * of_image..][..of_image], &mut image)?;
             for (y, x) in (0..out_height).flat_map(|y| (0..out_width).map(move |x| (y, x))) {
-                for result in 0..results {
+                for (result, bias) in bias.iter().enumerate().take(results) {
                     let mut sum = 0_i32;
                     for (i, in_y) in down.taps(y, height, taps_high) {
                         for (j, in_x) in across.taps(x, width, taps_wide) {
@@ -118,7 +118,7 @@ impl Operation for DynamicConv2d {
                     // Rounded once.
                     let scale = f64::from(dynamic_range::scale(filter, result));
                     let product = f64::from(sum) / factor * scale;
-                    let sum = real::round(product + f64::from(bias[result]));
+                    let sum = real::round(product + f64::from(*bias));
                     elements.push(activation_range::clamp(sum, range));
                 }
             }

@@ -27,6 +27,10 @@ pub(super) struct Meaning {
     pub(super) zero_point: i32,
 }
 
+/// Stores a part: the image, the part's elements of all, whether it is the image's first one, and how its elements
+/// are stored, unless they are not finite.
+type Store<'a> = dyn Fn(usize, ops::Range<usize>, bool, Option<Scale>, &mut Pace<'_>) + Sync + 'a;
+
 /// Images, and how their rounding is cut into tasks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Images {
@@ -141,15 +145,8 @@ impl Images {
         (bytemuck::cast_slice_mut(meanings), bytemuck::cast_slice_mut(ranges))
     }
 
-    /// Has all parts stored: the image of each, its elements of all, whether it is the image's first one, and how its
-    /// elements are stored, unless they are not finite.
-    fn each_part(
-        &self,
-        team: &mut Team,
-        input: &[f32],
-        ranges: &mut [Range],
-        store: &(dyn Fn(usize, ops::Range<usize>, bool, Option<Scale>, &mut Pace<'_>) + Sync),
-    ) {
+    /// Has all parts stored.
+    fn each_part(&self, team: &mut Team, input: &[f32], ranges: &mut [Range], store: &Store<'_>) {
         let Self { isa, count, elements, parts, tasks } = *self;
         let all = |index: usize| {
             let of_image = part(elements, parts, index % parts);
