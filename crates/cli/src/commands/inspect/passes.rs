@@ -30,7 +30,7 @@ pub fn dump(
     let mut text = String::new();
     let mut before: Option<&str> = None;
     for dump in &dumps {
-        let what = if before == Some(&dump.text) { "the same" } else { "changed" };
+        let what = if before == Some(dump.text.as_str()) { "the same" } else { "changed" };
         let what = if before.is_none() { "" } else { what };
         text += format!("{:32} {what}", dump.name).trim_end();
         text += "\n";
