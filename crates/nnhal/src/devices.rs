@@ -2,7 +2,6 @@
 //! judges. With the feature `remote` also those of other processes, as `unix:/run/nnhal/nnhal.sock`.
 
 use crate::error::{Error, Result};
-use crate::model::Model;
 pub use nnhal_cpu::GraphDump;
 use nnhal_cpu::{InstructionSet, Settings};
 use nnhal_hal::{Device, HalVersion};
@@ -140,16 +139,19 @@ pub fn alternatives(threads: Option<NonZeroUsize>) -> Result<Vec<(String, Arc<dy
     Ok(all)
 }
 
-/// The graph of a model as the fast device has it, and what each of its passes makes of it, as text and for
-/// Graphviz.
+/// The graph of a model ([`Model::hal`](crate::Model::hal)) as the fast device has it, and what each of its
+/// passes makes of it, as text and for Graphviz.
 ///
 /// # Errors
 /// As [`open`]; [`Error::Device`]: lengths are open, or depend on values, so that there is no graph of the
 /// whole model.
-pub fn dump_passes(model: &Model, threads: Option<NonZeroUsize>) -> Result<Vec<GraphDump>> {
+pub fn dump_passes(
+    model: &nnhal_hal::Model,
+    threads: Option<NonZeroUsize>,
+) -> Result<Vec<GraphDump>> {
     let settings = settings(threads)?;
     let refused = |source| Error::Device { device: DEFAULT.to_owned(), operation: None, source };
-    let model = nnhal_ops::validate(model.hal(), HalVersion::LATEST)
-        .map_err(|error| refused(error.into()))?;
+    let model =
+        nnhal_ops::validate(model, HalVersion::LATEST).map_err(|error| refused(error.into()))?;
     nnhal_cpu::dump_passes(&model, &settings).map_err(|error| refused(error.into()))
 }

@@ -13,7 +13,7 @@ pub fn dump(
     folder: &Path,
     is_json: bool,
 ) -> Result<()> {
-    let dumps = devices::dump_passes(model, threads)?;
+    let dumps = devices::dump_passes(model.hal(), threads)?;
     std::fs::create_dir_all(folder).map_err(CliError::file(folder))?;
     let mut names = Vec::new();
     for dump in &dumps {
@@ -30,8 +30,11 @@ pub fn dump(
     let mut text = String::new();
     let mut before: Option<&str> = None;
     for dump in &dumps {
-        let what = if before == Some(dump.text.as_str()) { "the same" } else { "changed" };
-        let what = if before.is_none() { "" } else { what };
+        let what = match before {
+            None => "",
+            Some(before) if before == dump.text => "the same",
+            Some(_) => "changed",
+        };
         text += format!("{:32} {what}", dump.name).trim_end();
         text += "\n";
         before = Some(&dump.text);
