@@ -39,11 +39,11 @@ pub(crate) enum MuslError {
 /// What programs for a target are built with.
 pub(crate) struct Toolchain {
     target: String,
-    way: Way,
+    parts: Parts,
 }
 
 #[derive(Debug, PartialEq)]
-enum Way {
+enum Parts {
     /// With the standard library and the musl that rustup has installed.
     Installed,
     /// With a standard library that is compiled too, linked by what is set.
@@ -68,7 +68,7 @@ impl Toolchain {
         };
         let installed = printed(&["target-libdir", "--target", &target])?;
         if has_standard_library(&installed) {
-            return Ok(Self { target, way: Way::Installed });
+            return Ok(Self { target, parts: Parts::Installed });
         }
         let sources = printed(&["sysroot"])?.join("lib/rustlib/src/rust/library");
         if !sources.join("Cargo.lock").is_file() {
@@ -76,10 +76,10 @@ impl Toolchain {
         }
         let variable = cargo_variable(&target, "LINKER");
         if env::var_os(&variable).is_some() {
-            return Ok(Self { target, way: Way::Sources });
+            return Ok(Self { target, parts: Parts::Sources });
         }
         let zig = zig().ok_or(MuslError::Linker { variable })?;
-        Ok(Self { target, way: Way::SourcesAndZig(zig) })
+        Ok(Self { target, parts: Parts::SourcesAndZig(zig) })
     }
 
     /// `cargo COMMAND --target TARGET`, with what that needs.
@@ -88,16 +88,16 @@ impl Toolchain {
         let mut cargo = Command::new(program);
         cargo.current_dir(workspace).arg(command).args(["--target", &self.target]);
         let linker = cargo_variable(&self.target, "LINKER");
-        match &self.way {
-            Way::Installed => {
+        match &self.parts {
+            Parts::Installed => {
                 if !self.target.starts_with(ARCH) && env::var_os(&linker).is_none() {
                     // Rust's own linker, and musl's files that come with its standard library: no cross compiler is needed.
                     cargo.env(linker, "rust-lld");
                 }
                 return Ok(cargo);
             }
-            Way::Sources => {}
-            Way::SourcesAndZig(zig) => {
+            Parts::Sources => {}
+            Parts::SourcesAndZig(zig) => {
                 let wrapper = self.wrapper(workspace, zig)?;
                 cargo.env(linker, &wrapper);
                 let compiler = format!("CC_{}", self.target.replace('-', "_"));
@@ -206,7 +206,7 @@ mod tests {
         let workspace = tempfile::tempdir().expect("a folder");
         let zig = vec!["python3".to_owned(), "-m".to_owned(), "ziglang".to_owned()];
         let toolchain =
-            Toolchain { target: TARGETS[1].to_owned(), way: Way::SourcesAndZig(zig.clone()) };
+            Toolchain { target: TARGETS[1].to_owned(), parts: Parts::SourcesAndZig(zig.clone()) };
         let path = toolchain.wrapper(workspace.path(), &zig).expect("written");
         let text = fs::read_to_string(&path).expect("a script");
         assert!(text.contains("python3 -m ziglang cc -target aarch64-linux-musl"), "{text}");
@@ -226,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_told_what_a_standard_library_from_sources_needs() {
+    fn cargo_gets_what_a_standard_library_from_sources_needs() {
         let workspace = tempfile::tempdir().expect("a folder");
         let toolchain = Toolchain {
             target: TARGETS[1].to_owned(),
-            way: Way::SourcesAndZig(vec!["zig".to_owned()]),
+            parts: Parts::SourcesAndZig(vec!["zig".to_owned()]),
         };
         let cargo = toolchain.cargo(workspace.path(), OsStr::new("build")).expect("a command");
         let arguments: Vec<_> = cargo.get_args().map(|word| word.to_string_lossy()).collect();

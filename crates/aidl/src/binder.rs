@@ -7,7 +7,7 @@ use crate::client::{Device, Link};
 use crate::interface::nn::IDevice::IDevice;
 use crate::status::{error_of, gone};
 use nnhal_hal::{Error, ErrorStatus, Result};
-use rsbinder::{DeathRecipient, ProcessState, SIBinder, StatusCode, Strong, WIBinder, hub};
+use rsbinder::{ProcessState, SIBinder, StatusCode, Strong, hub};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -89,28 +89,6 @@ pub fn register(instance: &str, device: &Strong<dyn IDevice>) -> Result<()> {
     start()?;
     let added = hub::add_service(&format!("{INTERFACE}/{instance}"), SIBinder::from(device));
     added.map_err(|status| error_of("addService", &status))
-}
-
-/// Has the kernel count this process's reference to an object that came in a call, before another thread may give it up.
-///
-/// A thread that serves calls tells the kernel of references when its call has ended (`rsbinder` collects commands). Another
-/// thread to which it has given the object says at once that it is no longer wanted; were the object's only reference still
-/// the call's own, that one would be taken back, and the kernel would refuse both the later count and the end of the call
-/// ("transaction release ... bad handle" in its log). Asking for a death notice sends what was collected.
-pub(crate) fn count_reference(object: &SIBinder) {
-    struct Nobody;
-    impl DeathRecipient for Nobody {
-        fn binder_died(&self, _who: &WIBinder) {}
-    }
-    // Objects behind sockets have no part in this.
-    if object.as_proxy().is_none() {
-        return;
-    }
-    let nobody = Arc::new(Nobody);
-    match object.link_to_death_arc(&nobody).and_then(|()| object.unlink_to_death_arc(&nobody)) {
-        Ok(()) => {}
-        Err(error) => tracing::debug!(%error, "an object that has died meanwhile"),
-    }
 }
 
 /// Whether the service manager answers.

@@ -4,13 +4,13 @@ use super::buffer::Buffer;
 use super::descriptors::with_few_pools;
 use super::link::{Connect, Link};
 use super::prepared::{Known, PreparedModel};
-use crate::binder::count_reference;
 use crate::convert::clock;
 use crate::convert::{
     all_signed, capabilities_from_wire, duplicate, extensions_from_wire, model_to_wire,
     roles_to_wire, to_parcel, unsigned,
 };
 use crate::interface::nn;
+use crate::references;
 use crate::status::{RemoteFailure, is_gone};
 use crate::version::Version;
 use nn::BufferDesc::BufferDesc;
@@ -103,7 +103,7 @@ impl IPreparedModelCallback for Callback {
         model: Option<&Strong<dyn IPreparedModel>>,
     ) -> BinderResult<()> {
         if let Some(model) = model {
-            count_reference(&model.as_binder());
+            references::count(&model.as_binder());
         }
         let mut answer = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
         answer.get_or_insert_with(|| (status.get(), model.cloned()));

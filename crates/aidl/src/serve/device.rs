@@ -4,12 +4,12 @@ use super::buffer::Buffer;
 use super::guest::Notified;
 use super::prepared::{Prepared, PreparedModel};
 use super::{Guest, Object, Origin, guarded, version_methods};
-use crate::binder::count_reference;
 use crate::convert::clock;
 use crate::convert::{
     capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
 };
 use crate::interface::nn;
+use crate::references;
 use crate::status::Answer;
 use crate::version::Version;
 use nn::BufferDesc::BufferDesc;
@@ -102,7 +102,7 @@ impl Device {
         match notified {
             Notified::InTheCall => preparation.deliver(guarded(work)),
             Notified::Later => {
-                count_reference(&callback.as_binder());
+                references::count(&callback.as_binder());
                 let task = move || drop(preparation.deliver(guarded(work)));
                 let spawned = guest.tasks().spawn(Kind::Preparing, priority, task);
                 spawned.map_err(|error| Answer::Launch.refuse(&error))
