@@ -30,7 +30,7 @@ pub(crate) fn build(root: &Path, out: &Path, target: &str) -> Result<Vec<PathBuf
     let mut cargo = Toolchain::find(target)?.cargo(root, OsStr::new("rustc"))?;
     // No server of models: a driver speaks no HTTP, and what encrypts for the server is written in C.
     cargo.args(["-p", "nnhal-cli", "--no-default-features", "--features", "conformance,service"]);
-    // What debuggers need is most of the file. The names that a panic's trace prints stay.
+    // What debuggers need is most of the file. The names that a panic's trace prints stay, but not where Zig links.
     let linked = ["--", "-Cstrip=debuginfo"];
     let program = build::run(&mut cargo, &linked)?.file("nnhal")?;
 
