@@ -81,7 +81,7 @@ enum Command {
     ///
     /// Uses Rust's standard library for musl where it is installed (`rustup target add x86_64-unknown-linux-musl
     /// aarch64-unknown-linux-musl`). Otherwise it is built from its sources (`rustup component add rust-src`), and Zig links
-    /// (`pip install ziglang`), or what CARGO_TARGET_<TARGET>_LINKER names: a C compiler that knows musl and has LLVM's
+    /// (`pip install ziglang`), or what `CARGO_TARGET_..._LINKER` names: a C compiler that knows musl and has LLVM's
     /// libunwind. RUSTC names another compiler, whose standard library and sources count then.
     Dist {
         /// The folder that is written to, with a folder for each processor.
