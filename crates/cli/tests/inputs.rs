@@ -218,8 +218,9 @@ fn a_model_that_its_examples_shape_does_not_fit_runs_at_others() {
         command.arg(arguments[0]).arg(&model).args(&arguments[1..]);
         command
     };
-    let refused = refusal(&mut command(&["run"]), 3);
-    assert!(refused.contains("CONV_2D") && refused.contains("--shape"), "{refused}");
+    // A graph can be made of it with an open length, which no device takes where the example's is meant.
+    let refused = refusal(&mut command(&["run"]), 4);
+    assert!(refused.contains("CONV_2D") && refused.contains("4 wide"), "{refused}");
     for first in ["run", "compare"] {
         let (code, stdout, stderr) = outcome(&mut command(&[first, "--shape", "1,1,6,1"]));
         assert_eq!(code, 0, "{stdout}{stderr}");

@@ -28,10 +28,11 @@ struct Description {
 
 /// Lists the devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let mut descriptions: Vec<_> =
-        devices::all(None)?.iter().map(|device| describe(device.name(), &**device)).collect();
+    let all = devices::all(None)?;
+    let descriptions = all.iter().map(|device| describe(device.name(), &**device));
     #[cfg(feature = "service")]
-    descriptions.extend(remote());
+    let descriptions = descriptions.chain(remote());
+    let descriptions: Vec<_> = descriptions.collect();
     if arguments.json {
         return print_json(&serde_json::json!({ "devices": descriptions }));
     }

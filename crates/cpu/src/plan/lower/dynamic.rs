@@ -130,7 +130,7 @@ impl Kernel for Rounded {
     }
 
     fn name(&self) -> String {
-        "dynamic round".to_owned()
+        "dynamic round f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
