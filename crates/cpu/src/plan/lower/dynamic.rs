@@ -112,11 +112,15 @@ pub(super) fn round(
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
-    let Some((first, others)) = input.dimensions.split_first() else {
+    let Some(count) = input.dimensions.first().map(|length| *length as usize) else {
         return Err(input.of_other_rank("1 or more"));
     };
-    let elements = others.iter().map(|length| *length as usize).product();
-    let kernel = Rounding::prepare([*first as usize, elements], preparation)?;
+    // Lengths beside a 0 may have any product.
+    if input.elements() == 0 {
+        return Err(input.empty());
+    }
+    let elements = input.elements() / count;
+    let kernel = Rounding::prepare([count, elements], preparation)?;
     Ok(Draft::new(node, Rounded(kernel), [node.inputs[0]]))
 }
 
