@@ -1,7 +1,7 @@
 //! [`Error`]: a status for the wire and a reason for the person.
 
 use crate::codes::ErrorStatus;
-use crate::request::OutputShape;
+use crate::output_shape::OutputShape;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;

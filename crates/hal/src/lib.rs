@@ -11,7 +11,7 @@
 //! | [`operand_type`], [`operation_type`] | [`OperandType`], [`OperationType`]: codes, names, and the version that brought each |
 //! | [`model`], [`builder`] | [`Model`], and [`SubgraphBuilder`] and [`ModelBuilder`], which make one |
 //! | [`compliance`] | [`Obstacle`]: what an older interface cannot express |
-//! | [`request`] | [`Request`]: the arguments of one execution |
+//! | [`request`], [`output_shape`] | [`Request`]: the arguments of one execution; [`OutputShape`]: what it answers about an output |
 //! | [`memory`] | [`Memory`]: shared memory that other processes may write while it is read |
 //! | [`time`], [`fence`], [`cancellation`] | [`Deadline`] and [`Timing`] in nanoseconds, [`SyncFence`], [`Cancellation`] |
 //! | [`background`] | jobs that wait for fences, and the threads that they share |
@@ -58,6 +58,7 @@ pub mod memory;
 pub mod model;
 pub mod operand_type;
 pub mod operation_type;
+pub mod output_shape;
 pub mod request;
 pub mod time;
 
@@ -83,7 +84,8 @@ pub use model::{
 };
 pub use operand_type::OperandType;
 pub use operation_type::OperationType;
-pub use request::{OutputShape, Request, RequestArgument, RequestBuilder, RequestMemoryPool};
+pub use output_shape::OutputShape;
+pub use request::{Request, RequestArgument, RequestBuilder, RequestMemoryPool};
 pub use time::{Deadline, Timing};
 
 /// Bytes in a compilation cache token (`BYTE_SIZE_OF_CACHE_TOKEN`).

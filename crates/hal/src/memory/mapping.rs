@@ -1,6 +1,6 @@
 //! [`Mapping`]: pages of a descriptor, copied in and out.
 //!
-//! Beside `lent` and `fence::sync_file` this is the only place of the crate that is unsafe. Another process, or
+//! Beside `lent`, `loan` and `fence::sync_file` this is the only place of the crate that is unsafe. Another process, or
 //! another thread of this one, may change the pages at any time, so no reference to them is ever
 //! made. Each byte of them is accessed as if by one relaxed atomic load or store: a copy that races
 //! with another sees old or new bytes, in any mixture, and nothing worse.

@@ -35,6 +35,7 @@
 mod descriptor;
 mod error;
 mod lent;
+mod loan;
 mod machine;
 mod mapping;
 mod sealed;
@@ -43,7 +44,7 @@ mod weight_pool;
 mod zeros;
 
 pub use error::MemoryError;
-pub use lent::Loan;
+pub use loan::Loan;
 pub use machine::machine_memory;
 pub use sealed::{Sealed, map_sealed, seal};
 pub use view::MemoryView;
