@@ -1,4 +1,4 @@
-//! The types of the C API, as they cross the border.
+//! The structures of the C API, as they cross the border; what C only knows by handles is declared beside its functions.
 
 use crate::pointer::Plain;
 
@@ -36,51 +36,6 @@ unsafe impl Plain for ANeuralNetworksOperandType {}
 // SAFETY: numbers and a pointer, of any bits.
 #[allow(unsafe_code, reason = "a promise about the type")]
 unsafe impl Plain for ANeuralNetworksSymmPerChannelQuantParams {}
-
-/// Declares types that C only knows by pointers, which lead nowhere (see [`crate::handle`]).
-macro_rules! opaque {
-    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
-        $(
-            $(#[$meta])*
-            #[derive(Debug)]
-            #[repr(C)]
-            pub struct $Name {
-                nothing: [u8; 0],
-            }
-
-            impl crate::handle::Handle for $Name {
-                type Object = $Object;
-                const NAME: &'static str = stringify!($Name);
-
-                fn table() -> &'static crate::handle::Table<$Object> {
-                    static TABLE: crate::handle::Table<$Object> = crate::handle::Table::new($kind);
-                    &TABLE
-                }
-            }
-        )*
-    };
-}
-
-pub(crate) use opaque;
-
-opaque! {
-    /// A device; never freed.
-    ANeuralNetworksDevice: crate::device::ListedDevice, 1;
-    /// A model, being built or finished.
-    ANeuralNetworksModel: std::sync::Mutex<nnhal_runtime::ModelBuilder>, 2;
-    /// A compilation, being set up or finished.
-    ANeuralNetworksCompilation: crate::compilation::Held, 3;
-    /// An execution.
-    ANeuralNetworksExecution: crate::execution::Held, 4;
-    /// A burst.
-    ANeuralNetworksBurst: nnhal_runtime::Burst, 5;
-    /// An event.
-    ANeuralNetworksEvent: crate::event::Held, 6;
-    /// A memory.
-    ANeuralNetworksMemory: nnhal_runtime::Memory, 7;
-    /// A description of memory, being set up or finished.
-    ANeuralNetworksMemoryDesc: std::sync::Mutex<nnhal_runtime::MemoryDescription>, 8;
-}
 
 /// Memory of Android's graphics system, which there is none of here.
 #[derive(Debug)]

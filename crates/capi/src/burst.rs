@@ -1,11 +1,16 @@
 //! Bursts: many computations in close succession.
 
-use crate::abi::{ANeuralNetworksBurst, ANeuralNetworksCompilation};
 use crate::border::export;
+use crate::compilation::ANeuralNetworksCompilation;
 use crate::handle;
 use crate::pointer::Out;
 use nnhal_runtime::Burst;
 use std::sync::Arc;
+
+crate::handle::opaque! {
+    /// A burst.
+    ANeuralNetworksBurst: Burst, 5;
+}
 
 export! {
     /// Opens a burst to the devices of a compilation.

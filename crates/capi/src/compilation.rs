@@ -1,11 +1,12 @@
 //! Compilations.
 
-use crate::abi::{ANeuralNetworksCompilation, ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
 use crate::device;
+use crate::device::ANeuralNetworksDevice;
 use crate::diagnostics;
 use crate::handle;
 use crate::model;
+use crate::model::ANeuralNetworksModel;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{In, Out};
 use nnhal_hal::{BYTE_SIZE_OF_CACHE_TOKEN, CacheToken};
@@ -15,6 +16,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+
+crate::handle::opaque! {
+    /// A compilation, being set up or finished.
+    ANeuralNetworksCompilation: Held, 3;
+}
 
 /// A compilation as C holds it.
 #[derive(Debug)]

@@ -1,15 +1,19 @@
 //! Devices.
 
-use crate::abi::{ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
 use crate::devices::{Offered, REFERENCE_NAME, Reference, offered};
 use crate::handle;
-use crate::model::finished;
+use crate::model::{ANeuralNetworksModel, finished};
 use crate::outcome::{Outcome, bad_data, null};
 use crate::pointer::{In, Out};
 use nnhal_runtime::Device;
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
+
+crate::handle::opaque! {
+    /// A device; never freed.
+    ANeuralNetworksDevice: ListedDevice, 1;
+}
 
 /// A device as C sees it: with strings that end in a zero and live as long as the library.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! Events: what tells that something has ended.
 
-use crate::abi::ANeuralNetworksEvent;
 use crate::border::export;
 use crate::handle;
 use crate::last_error;
@@ -9,6 +8,11 @@ use crate::pointer::{Out, duplicate};
 use nnhal_runtime::Event;
 use std::os::fd::IntoRawFd;
 use std::sync::{Arc, Mutex};
+
+crate::handle::opaque! {
+    /// An event.
+    ANeuralNetworksEvent: Held, 6;
+}
 
 /// An event as C holds it.
 pub struct Held {

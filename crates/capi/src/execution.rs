@@ -1,15 +1,15 @@
 //! Executions: arguments, options, and the four ways to compute.
 
-use crate::abi::{
-    ANeuralNetworksBurst, ANeuralNetworksCompilation, ANeuralNetworksEvent,
-    ANeuralNetworksExecution, ANeuralNetworksMemory, ANeuralNetworksOperandType,
-};
+use crate::abi::ANeuralNetworksOperandType;
 use crate::border::export;
-use crate::compilation::attribute;
+use crate::burst::ANeuralNetworksBurst;
+use crate::compilation::{ANeuralNetworksCompilation, attribute};
 use crate::diagnostics::{self, Mode};
 use crate::event;
+use crate::event::ANeuralNetworksEvent;
 use crate::handle;
 use crate::last_error;
+use crate::memory::ANeuralNetworksMemory;
 use crate::model::description;
 use crate::outcome::{Outcome, bad_data, bad_state, index, null};
 use crate::pointer::{In, Lent, Out, Room};
@@ -21,6 +21,11 @@ use nnhal_runtime::{
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
+
+crate::handle::opaque! {
+    /// An execution.
+    ANeuralNetworksExecution: Held, 4;
+}
 
 /// An execution as C holds it.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Extensions: types and operations beyond the API's own.
 
-use crate::abi::{ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
+use crate::device::ANeuralNetworksDevice;
 use crate::devices::devices;
 use crate::handle;
+use crate::model::ANeuralNetworksModel;
 use crate::outcome::{bad_data, index, lock, null};
 use crate::pointer::{In, Out};
 use std::ffi::{c_char, c_void};

@@ -28,6 +28,32 @@ pub(crate) trait Handle: Sized + 'static {
     fn table() -> &'static Table<Self::Object>;
 }
 
+/// Declares types that C only knows by pointers, which lead nowhere (see the module).
+macro_rules! opaque {
+    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug)]
+            #[repr(C)]
+            pub struct $Name {
+                nothing: [u8; 0],
+            }
+
+            impl crate::handle::Handle for $Name {
+                type Object = $Object;
+                const NAME: &'static str = stringify!($Name);
+
+                fn table() -> &'static crate::handle::Table<$Object> {
+                    static TABLE: crate::handle::Table<$Object> = crate::handle::Table::new($kind);
+                    &TABLE
+                }
+            }
+        )*
+    };
+}
+
+pub(crate) use opaque;
+
 /// Lets C hold an object.
 pub(crate) fn give<H: Handle>(object: Arc<H::Object>) -> Outcome<*mut H> {
     let handle = H::table().insert(object).ok_or_else(|| {

@@ -1,14 +1,20 @@
 //! Memory that is shared with devices, and memory of their own.
 
-use crate::abi::{
-    AHardwareBuffer, ANeuralNetworksCompilation, ANeuralNetworksMemory, ANeuralNetworksMemoryDesc,
-};
+use crate::abi::AHardwareBuffer;
 use crate::border::export;
+use crate::compilation::ANeuralNetworksCompilation;
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{In, Out, duplicate};
 use nnhal_runtime::{Compilation, Error, Memory, MemoryDescription, ResultCode};
 use std::sync::{Arc, Mutex};
+
+crate::handle::opaque! {
+    /// A memory.
+    ANeuralNetworksMemory: Memory, 7;
+    /// A description of memory, being set up or finished.
+    ANeuralNetworksMemoryDesc: Mutex<MemoryDescription>, 8;
+}
 
 export! {
     /// A part of a file as memory.

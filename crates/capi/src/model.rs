@@ -1,17 +1,20 @@
 //! Models, operand by operand.
 
-use crate::abi::{
-    ANeuralNetworksMemory, ANeuralNetworksModel, ANeuralNetworksOperandType,
-    ANeuralNetworksSymmPerChannelQuantParams,
-};
+use crate::abi::{ANeuralNetworksOperandType, ANeuralNetworksSymmPerChannelQuantParams};
 use crate::border::export;
 use crate::devices::devices;
 use crate::handle;
+use crate::memory::ANeuralNetworksMemory;
 use crate::outcome::{Outcome, bad_data, index, lock, null};
 use crate::pointer::{In, Lent, Out};
 use nnhal_runtime::{Model, ModelBuilder, OperandDescription};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
+
+crate::handle::opaque! {
+    /// A model, being built or finished.
+    ANeuralNetworksModel: Mutex<ModelBuilder>, 2;
+}
 
 /// Longest value that is copied at once (`ANEURALNETWORKS_MAX_SIZE_OF_IMMEDIATELY_COPIED_VALUES`).
 pub const COPIED_AT_ONCE: usize = 128;

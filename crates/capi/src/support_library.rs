@@ -1,11 +1,10 @@
 //! The library as an NNAPI support library: one structure with all functions in it, and the functions
 //! that only support libraries have.
 
-use crate::abi::{ANeuralNetworksCompilation, ANeuralNetworksDevice};
 use crate::border::{export, inner};
-use crate::compilation::token;
 use crate::compilation::*;
-use crate::device::ListedDevice;
+use crate::compilation::{ANeuralNetworksCompilation, token};
+use crate::device::{ANeuralNetworksDevice, ListedDevice};
 use crate::diagnostics::*;
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, null};

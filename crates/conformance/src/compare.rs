@@ -1,8 +1,9 @@
 //! Judges an output: element by element, in double precision.
 
-use crate::vectors::Tolerance;
+use crate::instance::Instance;
+use crate::vectors::{Case, Tolerance};
 use half::f16;
-use nnhal_hal::OperandType;
+use nnhal_hal::{Execution, OperandType, Request, RequestBuilder};
 
 /// How an output differs from what was expected.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +107,50 @@ pub fn distribution(logits: &[f64], samples: &[f64], tolerance: f64) -> Result<(
         Some(outside) => Err(format!("class {outside} does not exist")),
         None => Ok(()),
     }
+}
+
+/// Compares the outputs of an execution, and their shapes, with what a vector expects.
+pub(crate) fn execution(
+    case: &Case,
+    instance: &Instance,
+    request: &Request,
+    execution: &Execution,
+) -> Result<(), String> {
+    if execution.output_shapes.len() != instance.expected.len() {
+        return Err(format!(
+            "{} output shapes, expected {}",
+            execution.output_shapes.len(),
+            instance.expected.len()
+        ));
+    }
+    for (index, shape) in execution.output_shapes.iter().enumerate() {
+        let operand = &case.main.operands[case.main.outputs[index] as usize];
+        let found = RequestBuilder::read_output(request, index).map_err(|it| it.to_string())?;
+        if let Some(tolerance) = case.multinomial_tolerance {
+            let logits = &case.main.operands[case.main.inputs[0] as usize];
+            let logits = elements(logits.operand_type, logits.data.as_deref().unwrap_or_default());
+            distribution(&logits, &elements(operand.operand_type, &found), tolerance)?;
+            continue;
+        }
+        if operand.ignored {
+            continue;
+        }
+        let said = |what: String| format!("output {index} ({}): {what}", operand.name);
+        if !shape.is_sufficient {
+            return Err(said("the buffer is called too short".into()));
+        }
+        if shape.dimensions != instance.dimensions[index] {
+            let (found, expected) = (&shape.dimensions, &instance.dimensions[index]);
+            return Err(said(format!("shape {found:?}, expected {expected:?}")));
+        }
+        let Some(tolerance) = case.tolerances.get(index).copied().flatten() else { continue };
+        let expected = &instance.expected[index];
+        let found = &found[..expected.len()];
+        if let Some(difference) = difference(operand.operand_type, expected, found, tolerance) {
+            return Err(said(difference.to_string()));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

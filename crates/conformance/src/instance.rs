@@ -2,9 +2,10 @@
 
 use crate::vectors::{Case, Operand, Subgraph};
 use nnhal_hal::{
-    DataLocation, ExtraParams, HalVersion, Memory, Model, OperandLifeTime, OperandType, Request,
-    RequestBuilder,
+    DataLocation, Device, ExtraParams, HalVersion, Memory, Model, OperandLifeTime, OperandType,
+    PrepareOptions, PreparedModel, Request, RequestBuilder,
 };
+use std::sync::Arc;
 
 /// A vector as a model and the arguments to run it with.
 #[derive(Debug, Clone)]
@@ -110,6 +111,11 @@ impl Instance {
     /// The values of the inputs; none of those that are left out.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = Option<&Vec<u8>>> {
         self.inputs.iter().map(Option::as_ref)
+    }
+
+    /// Has a device prepare the model, as the latest version of the interface asks for it.
+    pub(crate) fn prepare(&self, device: &dyn Device) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        device.prepare_model(&self.model, HalVersion::LATEST, PrepareOptions::default())
     }
 
     /// The arguments, with each output's buffer of the expected size, less `missing` bytes for the

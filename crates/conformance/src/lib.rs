@@ -8,7 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`vectors`] | [`Vectors`] and [`Case`]: the format of test vectors |
-//! | [`suites`] | [`Suite`]: what is done with a vector and what is demanded |
+//! | [`suite`], [`verdict`] | [`Suite`]: what is done with a vector and what is demanded; runs one |
 //! | [`paths`] | [`Path`]: by which path the interfaces execute it |
 //! | [`runner`], [`report`] | [`run`] with a [`Selection`]; the [`Report`] by operation, suite and path |
 //! | [`compare`] | the comparison of outputs with what is expected, with tolerances |
@@ -48,13 +48,14 @@ pub mod report;
 pub mod runner;
 #[cfg(feature = "shared-object")]
 pub mod shared_object;
-pub mod suites;
+pub mod suite;
 pub mod vectors;
+pub mod verdict;
 
 #[cfg(feature = "cli")]
 pub use command::cli;
 pub use paths::Path;
 pub use report::Report;
 pub use runner::{Selection, run};
-pub use suites::Suite;
+pub use suite::Suite;
 pub use vectors::{Case, VectorError, Vectors};

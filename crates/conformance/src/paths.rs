@@ -2,7 +2,7 @@
 
 use crate::compare;
 use crate::instance::Instance;
-use crate::suites::{Suite, judge, prepare};
+use crate::suite::Suite;
 use crate::vectors::Case;
 use nnhal_hal::{
     Buffer, BufferDescription, BufferRole, Burst, CacheFilesNeeded, DataLocation, Device,
@@ -121,7 +121,8 @@ impl Path {
     ) -> Result<Result<Arc<dyn PreparedModel>, NotOffered>, String> {
         match self {
             Self::Cached => saved_and_loaded(device, instance),
-            _ => prepare(device, instance)
+            _ => instance
+                .prepare(device)
                 .map(Ok)
                 .map_err(|error| format!("preparing failed: {error}")),
         }
@@ -309,7 +310,7 @@ impl Opened<'_> {
         let second = ended(&two, self.instance)?;
         match (ended(&one, self.instance)?, second) {
             (Ok(execution), second) => {
-                judge(self.case, self.instance, &first, &execution)
+                compare::execution(self.case, self.instance, &first, &execution)
                     .map_err(|what| format!("the one that was waited for: {what}"))?;
                 if second.is_ok() {
                     self.through_a_buffer(&first, options)

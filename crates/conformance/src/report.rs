@@ -2,7 +2,7 @@
 
 use crate::mutation::RULES;
 use crate::paths::Path;
-use crate::suites::Suite;
+use crate::suite::Suite;
 use nnhal_hal::HalVersion;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::paths::{self, Path};
 use crate::report::{Judgement, Outcome, Report};
-use crate::suites::{Audience, Suite};
+use crate::suite::{Audience, Suite};
 use crate::vectors::{Case, VectorError, Vectors};
 use nnhal_hal::{Device, HalVersion};
 use std::fmt;

@@ -3,7 +3,7 @@
 
 use nnhal_conformance::paths::Outcome;
 use nnhal_conformance::report::Judgement;
-use nnhal_conformance::suites::Audience;
+use nnhal_conformance::suite::Audience;
 use nnhal_conformance::{Case, Path, Report, Selection, Suite, Vectors};
 use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::{

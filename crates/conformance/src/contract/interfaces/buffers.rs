@@ -4,7 +4,8 @@ use super::super::models::{
     activated_addition, addition, bytes, in_buffer, rectifier, sum, sum_request,
 };
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Allocated, Driver, DriverModel, ExecuteWishes, Wish};
+use super::driver::{Allocated, Driver, Wish};
+use super::driver_model::{DriverModel, ExecuteWishes};
 use super::memory::{file, of_kind, own, pipe, read_only};
 use super::paths::{by_every_path, demand_by_every_path};
 use super::{INVALID, MISSED, NONE, demand_status, is_one_of, words};

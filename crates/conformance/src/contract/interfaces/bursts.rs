@@ -2,7 +2,8 @@
 
 use super::super::models::{addition, memory, memory_bytes, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Driver, DriverModel};
+use super::driver::Driver;
+use super::driver_model::DriverModel;
 use super::{NONE, demand_status, words};
 use nnhal_burst::datum::{FmqRequestDatum, FmqResultDatum, RequestDatum};
 use nnhal_burst::packet::{RequestPacket, ResultPacket};

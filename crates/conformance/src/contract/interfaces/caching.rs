@@ -2,8 +2,10 @@
 
 use super::super::models::{addition, execute_sum_of, sum};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{CacheHandles, Driver, DriverModel, ExecuteWishes, PrepareWishes, TOKEN};
-use super::notified::{Notified, Preparation};
+use super::driver::{CacheHandles, Driver, PrepareWishes, TOKEN};
+use super::driver_model::{DriverModel, ExecuteWishes};
+use super::notified::Notified;
+use super::preparation::Preparation;
 use super::{NONE, demand_status};
 use nnhal_hal::{ErrorStatus, HalVersion};
 use nnhal_hidl::Handle;

@@ -2,7 +2,8 @@
 
 use super::super::models::{addition, endless, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Driver, DriverModel, ExecuteWishes};
+use super::driver::Driver;
+use super::driver_model::{DriverModel, ExecuteWishes};
 use super::notified::{Ended, Notified};
 use super::{INVALID, MISSED, NONE, demand_status, name_of};
 use nnhal_hal::{ErrorStatus, HalVersion, MeasureTiming, Request, RequestBuilder};

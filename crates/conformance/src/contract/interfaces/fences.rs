@@ -2,7 +2,8 @@
 
 use super::super::models::{addition, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Driver, ExecuteWishes};
+use super::driver::Driver;
+use super::driver_model::ExecuteWishes;
 use super::{INVALID, NONE, demand_status, words};
 use nnhal_hidl::Handle;
 use nnhal_hidl::v1_3::{IFencedExecutionCallback, OptionalTimeoutDuration};

@@ -2,8 +2,10 @@
 
 use super::super::models::{addition, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Driver, DriverModel, ExecuteWishes};
-use super::notified::{Notified, Preparation};
+use super::driver::Driver;
+use super::driver_model::{DriverModel, ExecuteWishes};
+use super::notified::Notified;
+use super::preparation::Preparation;
 use super::{INVALID, NONE, demand_status, words};
 use nnhal_hal::memory::Protection;
 use nnhal_hal::{ErrorStatus, HalVersion, Memory};

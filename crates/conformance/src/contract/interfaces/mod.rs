@@ -10,12 +10,14 @@ mod bursts;
 mod caching;
 mod describing;
 mod driver;
+mod driver_model;
 mod executing;
 mod fences;
 mod memory;
 mod notified;
 mod packets;
 mod paths;
+mod preparation;
 mod preparing;
 
 pub(super) use driver::Driver;

@@ -1,7 +1,6 @@
 //! [`Notified`]: a callback that writes down what it is notified of.
 
 use super::super::Violation;
-use super::driver::DriverModel;
 use nnhal_hidl::v1_2::{OutputShape, Timing};
 use nnhal_hidl::{Return, v1_0, v1_2, v1_3};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,14 +10,6 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// For how long a second one is waited for, while the driver keeps the callback.
 const SUSPICION: Duration = Duration::from_millis(200);
-
-/// What a driver reported of a preparation.
-pub(super) struct Preparation {
-    /// As a number.
-    pub(super) status: i32,
-    /// The prepared model.
-    pub(super) model: Option<DriverModel>,
-}
 
 /// What a driver reported of an execution.
 pub(super) struct Ended {
@@ -50,7 +41,7 @@ impl<T> Notified<T> {
         self.notified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, what: T) -> Return<()> {
+    pub(super) fn put(&self, what: T) -> Return<()> {
         let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(witness) = witness {
             witness();
@@ -88,24 +79,6 @@ impl<T> Notified<T> {
             let woken = self.changed.wait_timeout(notified, Duration::from_millis(1));
             notified = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-}
-
-impl v1_0::IPreparedModelCallback for Notified<Preparation> {
-    fn notify(&self, status: i32, model: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
-        self.put(Preparation { status, model: model.map(DriverModel::new) })
-    }
-}
-
-impl v1_2::IPreparedModelCallback for Notified<Preparation> {
-    fn notify_1_2(&self, status: i32, model: Option<Arc<dyn v1_2::IPreparedModel>>) -> Return<()> {
-        self.put(Preparation { status, model: model.map(|model| DriverModel::new(model)) })
-    }
-}
-
-impl v1_3::IPreparedModelCallback for Notified<Preparation> {
-    fn notify_1_3(&self, status: i32, model: Option<Arc<dyn v1_3::IPreparedModel>>) -> Return<()> {
-        self.put(Preparation { status, model: model.map(|model| DriverModel::new(model)) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The paths by which 1.3 executes a request, with one answer for each.
 
 use super::super::{Violation, demand};
-use super::driver::{DriverModel, ExecuteWishes};
+use super::driver_model::{DriverModel, ExecuteWishes};
 use super::{NONE, is_one_of, name_of, words};
 use nnhal_hal::{ErrorStatus, HalVersion, Request, SyncFence};
 use nnhal_hidl::v1_3::OptionalTimeoutDuration;

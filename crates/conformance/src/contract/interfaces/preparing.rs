@@ -2,8 +2,10 @@
 
 use super::super::models::{addition, foreign, pool_addition, rectifier, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{CacheHandles, Driver, DriverModel, ExecuteWishes, PrepareWishes};
-use super::notified::{Notified, Preparation};
+use super::driver::{CacheHandles, Driver, PrepareWishes};
+use super::driver_model::{DriverModel, ExecuteWishes};
+use super::notified::Notified;
+use super::preparation::Preparation;
 use super::{INVALID, MISSED, NONE, demand_status, name_of, words};
 use nnhal_hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
 use nnhal_hidl::v1_3::OptionalTimePoint;

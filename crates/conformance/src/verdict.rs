@@ -1,149 +1,20 @@
-//! The [`Suite`]s: the forms in which a vector is run.
+//! [`Suite::run`]: runs a vector in a suite by a [`Path`], and says what came of it.
 
-use crate::compare::{self, elements};
+use crate::compare;
 use crate::instance::{Instance, with_signed_quantization};
 use crate::mutation;
 use crate::paths::{self, Aim, Opened, Path};
+use crate::suite::Suite;
 use crate::vectors::Case;
-use nnhal_hal::{
-    Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
-    PrepareOptions, PreparedModel, Request, RequestBuilder,
-};
+use nnhal_hal::{Device, ErrorStatus, ExecutionError, ExecutionOptions, HalVersion, OutputShape};
 use nnhal_hidl::client::{Answered, NOTIFY};
-use std::sync::Arc;
 use std::time::Duration;
-
-/// A form in which vectors are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Suite {
-    /// As the vector stands, twice on one prepared model.
-    Generated,
-    /// The same with every dimension of the outputs unknown to the model.
-    DynamicOutputShape,
-    /// Unknown output dimensions, and a buffer one byte too short: it must be said which, with the
-    /// right shape.
-    ShortOutput,
-    /// The same with unsigned quantized tensors made signed.
-    QuantizationCoupling,
-    /// The model validates for the version it claims, and for nothing older.
-    Compliance,
-    /// The model is valid, but an operation is not supported, or its execution fails.
-    Validation,
-    /// A loop that never ends is broken off.
-    Timeout,
-    /// Each way to break the model gives one that is refused: see [`mutation`].
-    Mutation,
-}
-
-/// For whom a vector is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    /// For any device.
-    All,
-    /// For the C library; a device may refuse the model, as the text of the interface would have it
-    /// (contract: CF-4).
-    CLibrary,
-    /// For the C library alone: a device must refuse the model, in which a WHILE has operands of
-    /// unknown size (contract: CF-4).
-    CLibraryOnly,
-}
 
 /// What came of a vector in a suite: the rule that was broken, in the mutation suite; and nothing if
 /// it passed, else a sentence that says what went wrong.
 pub type Verdict = (Option<&'static str>, Option<String>);
 
 impl Suite {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Generated,
-        Self::DynamicOutputShape,
-        Self::ShortOutput,
-        Self::QuantizationCoupling,
-        Self::Compliance,
-        Self::Validation,
-        Self::Timeout,
-        Self::Mutation,
-    ];
-
-    /// The suite's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Generated => "generated",
-            Self::DynamicOutputShape => "dynamic_output_shape",
-            Self::ShortOutput => "short_output",
-            Self::QuantizationCoupling => "quantization_coupling",
-            Self::Compliance => "compliance",
-            Self::Validation => "validation",
-            Self::Timeout => "timeout",
-            Self::Mutation => "mutation",
-        }
-    }
-
-    /// The suite with this name, if there is one.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|suite| suite.name() == name)
-    }
-
-    /// Whether a vector is run in this form.
-    pub fn includes(self, case: &Case) -> bool {
-        match self {
-            Self::Mutation => true,
-            Self::ShortOutput => case.is_in_suite(Self::DynamicOutputShape.name()),
-            other => case.is_in_suite(other.name()),
-        }
-    }
-
-    /// The oldest version of the interfaces in which a vector can be run in this form. What the
-    /// vector claims counts; of a vector without a claim, and of its signed counterpart, what the `ops`
-    /// crate knows. Any version can be asked whether it has what a model needs.
-    pub fn needs(self, case: &Case) -> HalVersion {
-        let oldest = |case: &Case| {
-            Instance::new(case).map_or(HalVersion::V1_0, |instance| instance.oldest_version())
-        };
-        let plain = || case.min_hal.unwrap_or_else(|| oldest(case));
-        match self {
-            Self::Compliance => HalVersion::V1_0,
-            Self::Generated | Self::Validation | Self::Timeout | Self::Mutation => plain(),
-            Self::DynamicOutputShape | Self::ShortOutput => plain().max(HalVersion::V1_2),
-            Self::QuantizationCoupling => oldest(&with_signed_quantization(case)),
-        }
-    }
-
-    /// What a device that is not the C library may do with a vector's model.
-    pub fn audience(case: &Case) -> Audience {
-        let is_open_loop = || {
-            let Ok(Instance { model, .. }) = Instance::new(case) else { return false };
-            let refused = nnhal_ops::validate::check(&model, HalVersion::LATEST);
-            refused.is_err_and(|error| error.rule() == "CF-4")
-        };
-        if !case.referenced.is_empty() && is_open_loop() {
-            return Audience::CLibraryOnly;
-        }
-        // The vendor suite leaves these out.
-        if case.spec.starts_with("V1_3_cts_only/") { Audience::CLibrary } else { Audience::All }
-    }
-
-    /// Whether a device refuses a vector's model wherever it is asked.
-    ///
-    /// # Errors
-    /// It refuses it, but not each time, or not with `INVALID_ARGUMENT`.
-    pub fn is_refused(device: &dyn Device, case: &Case) -> Result<bool, String> {
-        let instance = Instance::new(case).map_err(|error| error.to_string())?;
-        let version = HalVersion::LATEST;
-        let Err(error) = device.supported_operations(&instance.model, version) else {
-            return Ok(false);
-        };
-        let Err(other) = prepare(device, &instance) else {
-            return Err(format!("supported_operations answered {error}, but it was prepared"));
-        };
-        for error in [error, other] {
-            if error.status() != ErrorStatus::InvalidArgument {
-                return Err(format!("refused with {error}, expected INVALID_ARGUMENT"));
-            }
-        }
-        Ok(true)
-    }
-
     /// Runs a vector. The mutation suite has a verdict for each rule that can be broken, the others
     /// have one. What the device declines counts as passed here, see [`Suite::run_by`].
     pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
@@ -193,12 +64,6 @@ impl Suite {
     }
 }
 
-impl std::fmt::Display for Suite {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
 /// The reason why a device declines a model: it says that it does not support operations of it, and
 /// refuses to prepare it. What it prepares all the same is judged.
 ///
@@ -217,20 +82,13 @@ fn declined(device: &dyn Device, instance: &Instance) -> Result<Option<String>, 
             }
         });
     let Some(reason) = unsupported else { return Ok(None) };
-    match prepare(device, instance) {
+    match instance.prepare(device) {
         Ok(_) => Ok(None),
         Err(error) if is_of_launch(&error) => {
             Err(format!("said to be valid but not supported ({reason}), and refused with {error}"))
         }
         Err(_) => Ok(Some(reason)),
     }
-}
-
-pub(crate) fn prepare(
-    device: &dyn Device,
-    instance: &Instance,
-) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-    device.prepare_model(&instance.model, HalVersion::LATEST, PrepareOptions::default())
 }
 
 /// A model that is ready to be executed by a path, or what the device does not offer.
@@ -262,55 +120,12 @@ fn run_and_compare(
         match opened.execute(&request, &options, Aim::Result).map_err(said)? {
             Err(why) => return Ok(paths::Outcome::NotOffered(why)),
             Ok(Err(failed)) => return Err(format!("{round} execution failed: {failed}")),
-            Ok(Ok(execution)) => judge(case, instance, &request, &execution).map_err(said)?,
+            Ok(Ok(execution)) => {
+                compare::execution(case, instance, &request, &execution).map_err(said)?
+            }
         }
     }
     Ok(paths::Outcome::Passed)
-}
-
-pub(crate) fn judge(
-    case: &Case,
-    instance: &Instance,
-    request: &Request,
-    execution: &Execution,
-) -> Result<(), String> {
-    if execution.output_shapes.len() != instance.expected.len() {
-        return Err(format!(
-            "{} output shapes, expected {}",
-            execution.output_shapes.len(),
-            instance.expected.len()
-        ));
-    }
-    for (index, shape) in execution.output_shapes.iter().enumerate() {
-        let operand = &case.main.operands[case.main.outputs[index] as usize];
-        let found = RequestBuilder::read_output(request, index).map_err(|it| it.to_string())?;
-        if let Some(tolerance) = case.multinomial_tolerance {
-            let logits = &case.main.operands[case.main.inputs[0] as usize];
-            let logits = elements(logits.operand_type, logits.data.as_deref().unwrap_or_default());
-            compare::distribution(&logits, &elements(operand.operand_type, &found), tolerance)?;
-            continue;
-        }
-        if operand.ignored {
-            continue;
-        }
-        let said = |what: String| format!("output {index} ({}): {what}", operand.name);
-        if !shape.is_sufficient {
-            return Err(said("the buffer is called too short".into()));
-        }
-        if shape.dimensions != instance.dimensions[index] {
-            let (found, expected) = (&shape.dimensions, &instance.dimensions[index]);
-            return Err(said(format!("shape {found:?}, expected {expected:?}")));
-        }
-        let Some(tolerance) = case.tolerances.get(index).copied().flatten() else { continue };
-        let expected = &instance.expected[index];
-        let found = &found[..expected.len()];
-        if let Some(difference) =
-            compare::difference(operand.operand_type, expected, found, tolerance)
-        {
-            return Err(said(difference.to_string()));
-        }
-    }
-    Ok(())
 }
 
 /// Shortens one output after the other; those of one byte cannot be.
@@ -439,7 +254,7 @@ fn must_fail(
     let supported = match device.supported_operations(&instance.model, version) {
         Ok(supported) => supported,
         Err(error) if may_be_refused && error.status() == ErrorStatus::InvalidArgument => {
-            return match prepare(device, instance) {
+            return match instance.prepare(device) {
                 Err(error) if error.status() == ErrorStatus::InvalidArgument => {
                     Ok(Refusal::Launching(error))
                 }
@@ -453,7 +268,7 @@ fn must_fail(
     if answers != operations {
         return Err(format!("{answers} answers for {operations} operations"));
     }
-    let prepared = match prepare(device, instance) {
+    let prepared = match instance.prepare(device) {
         Ok(prepared) => prepared,
         Err(error) if is_of_launch(&error) => {
             return Err(format!("refused by the launch of prepare_model: {error}"));
