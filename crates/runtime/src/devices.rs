@@ -1,7 +1,7 @@
 //! [`Devices`]: the devices that an embedder offers to models.
 
+use crate::background::{Background, LIMITS, background};
 use crate::error::{Error, Result};
-use crate::execution::job::{self, Background};
 use crate::extension::Extensions;
 use nnhal_hal::background::Limits;
 use nnhal_hal::{CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Extension, HalVersion};
@@ -56,7 +56,7 @@ impl Devices {
     ///
     /// Of each priority, 64 asynchronous executions go on at once, and 100,000 may wait.
     pub fn new(devices: impl IntoIterator<Item = Arc<dyn nnhal_hal::Device>>) -> Self {
-        Self::with_limits(devices, job::LIMITS)
+        Self::with_limits(devices, LIMITS)
     }
 
     /// The same with other limits of asynchronous executions, for each priority. Those that a device
@@ -77,7 +77,7 @@ impl Devices {
             }))
         };
         let devices = devices.into_iter().enumerate().map(known).collect();
-        let background = job::background(limits);
+        let background = background(limits);
         Self(Arc::new(Inner { devices, extensions, background }))
     }
 

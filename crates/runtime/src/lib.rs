@@ -50,9 +50,11 @@
 //! # Ok::<(), nnhal_runtime::Error>(())
 //! ```
 
+mod background;
 mod burst;
 mod bytes;
 mod compilation;
+mod description;
 mod devices;
 mod error;
 mod event;
@@ -65,11 +67,14 @@ mod partition;
 
 pub use burst::Burst;
 pub use bytes::{OutputBuffer, ReadBytes, WriteBytes};
-pub use compilation::{CacheFiles, Compilation, CompilationBuilder, Partitioning};
+pub use compilation::{Compilation, CompilationBuilder};
+pub use description::MemoryDescription;
 pub use devices::{Device, Devices, RUNTIME_FEATURE_LEVEL, feature_level};
 pub use error::{Error, Result, ResultCode};
 pub use event::Event;
 pub use execution::{DurationCode, Execution, OutputDimensions};
-pub use memory::{Memory, MemoryDescription};
+pub use memory::Memory;
 pub use model::{Model, ModelBuilder};
 pub use operand::OperandDescription;
+pub use partition::Partitioning;
+pub use partition::cache::CacheFiles;

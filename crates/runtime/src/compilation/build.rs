@@ -1,11 +1,11 @@
 //! [`CompilationBuilder`]
 
-use super::cache::{CacheFiles, Caching};
-use super::{Compilation, Partitioning};
+use super::Compilation;
 use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::partition::{PlanOptions, compile};
+use crate::partition::cache::{CacheFiles, Caching};
+use crate::partition::{Partitioning, PlanOptions, compile};
 use nnhal_hal::{CacheToken, Deadline, ExecutionPreference, Priority};
 use std::collections::BTreeMap;
 use std::path::Path;

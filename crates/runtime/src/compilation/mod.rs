@@ -1,43 +1,24 @@
 //! [`CompilationBuilder`] and [`Compilation`]: a model made ready to run on devices.
 
+mod arenas;
 mod build;
-pub(crate) mod cache;
 
 pub use build::CompilationBuilder;
-pub use cache::CacheFiles;
 
 use crate::devices::Device;
 use crate::error::Result;
-use crate::execution::bind::Arenas;
 use crate::memory::{Direction, Role};
 use crate::model::Model;
-use crate::partition::plan::Plan;
-use nnhal_hal::{PreparedModel, Priority};
+use crate::partition::Partitioning;
+use crate::partition::plan::{Plan, StepRole};
+use arenas::Arenas;
+use nnhal_hal::Priority;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many compilations there have been.
 static COMPILATIONS: AtomicU64 = AtomicU64::new(1);
-
-/// How a model is given to devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Partitioning {
-    /// To the fallback device, whole.
-    Off,
-    /// Each operation to the device that does it best. Where a device fails, its work goes to the
-    /// fallback device.
-    WithFallback,
-    /// Each operation to the device that does it best. Where a device fails, all fails.
-    WithoutFallback,
-}
-
-impl Partitioning {
-    /// Whether work goes elsewhere when a device fails.
-    pub fn allows_fallback(self) -> bool {
-        self != Self::WithoutFallback
-    }
-}
 
 /// A model that is ready to run. Clones are the same compilation.
 #[derive(Clone)]
@@ -53,16 +34,6 @@ struct Inner {
     priority: Priority,
     plan: Plan,
     arenas: Arenas,
-}
-
-/// A use of an argument by a step of a compilation.
-#[derive(Clone)]
-pub(crate) struct StepRole {
-    pub(crate) device: Device,
-    pub(crate) prepared: Arc<dyn PreparedModel>,
-    pub(crate) direction: Direction,
-    /// Position among the step's inputs or outputs.
-    pub(crate) index: u32,
 }
 
 impl Compilation {

@@ -1,6 +1,6 @@
 //! [`DeviceWork`]: a step that a device does.
 
-use super::run::{Produced, Ran, RunOptions};
+use super::ran::{Produced, Ran, RunOptions};
 use super::state::Failure;
 use super::values::{copy_into, in_shared_memory, new_place};
 use crate::error::{Error, Result};

@@ -1,27 +1,21 @@
 //! [`Job`]: an execution that goes on in the background, behind its dependencies or none.
 
-use super::Execution;
-use super::start::Started;
 use super::state::{Failure, Outcome, Times};
+use super::{Arguments, Execution};
+use crate::background::Work;
 use crate::error::{Error, ResultCode};
 use crate::event::Completion;
-use nnhal_hal::background::{self, Limits, NotRun};
+use nnhal_hal::background::NotRun;
 use nnhal_hal::{Deadline, ErrorStatus, FenceSignal, Priority, Timing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Runs the asynchronous executions over a list of devices, those of each priority on threads of
-/// their own.
-pub(crate) type Background = background::Background<Job>;
-
-/// How many asynchronous executions of each priority compute or wait for a device at once, how many
-/// more may wait for that or for their dependencies, and how long an idle thread stays.
-pub(crate) const LIMITS: Limits =
-    Limits { threads: 64, waiting: 100_000, idle: Duration::from_millis(500) };
-
-/// None yet.
-pub(crate) fn background(limits: Limits) -> Background {
-    Background::new("nnhal-execution", limits)
+/// What an execution goes by once it has started.
+pub(super) struct Started {
+    pub(super) arguments: Arc<Arguments>,
+    pub(super) measure: bool,
+    pub(super) deadline: Option<Deadline>,
+    pub(super) loop_timeout: Option<Duration>,
 }
 
 /// An asynchronous execution.
@@ -40,9 +34,7 @@ pub(super) struct BehindDependencies {
     pub(super) signal: FenceSignal,
 }
 
-impl background::Job for Job {
-    type Class = Priority;
-
+impl Work for Job {
     fn class(&self) -> Priority {
         self.execution.compilation().priority()
     }
@@ -57,7 +49,7 @@ impl background::Job for Job {
         self.started.deadline.into_iter().chain(after).min()
     }
 
-    fn run(mut self, ready: Instant) {
+    fn run(mut self: Box<Self>, ready: Instant) {
         self.started.deadline = self.deadline_after(ready);
         let mut outcome = self.execution.compute_now(&self.started, &[]);
         if let Some(behind) = &self.behind
@@ -72,7 +64,7 @@ impl background::Job for Job {
         self.conclude(outcome);
     }
 
-    fn end(self, why: NotRun) {
+    fn end(self: Box<Self>, why: NotRun) {
         self.conclude(Err(Error::from(nnhal_hal::Error::from(why)).into()));
     }
 }

@@ -1,9 +1,10 @@
 //! [`Execution`]: a compilation's model run with arguments.
 
 mod arguments;
-pub(crate) mod bind;
+mod bind;
 mod device_step;
-pub(crate) mod job;
+mod job;
+mod ran;
 mod run;
 mod start;
 mod state;

@@ -1,47 +1,16 @@
 //! Running a plan, step by step.
 
 use super::device_step::DeviceWork;
+use super::ran::{Produced, Ran, RunOptions};
 use super::state::Failure;
 use super::values::{copy_into, copy_out, in_shared_memory, shape_of, truth};
 use crate::error::{Error, Result, ResultCode};
-use crate::partition::buffers::BufferSet;
+use crate::partition::plan::buffers::BufferSet;
 use crate::partition::plan::{ControlStep, DeviceStep, Plan, SlotRole, Source, Step};
 use crate::partition::value::{Place, Pool, Target, Value};
 use nnhal_hal::{Deadline, OutputShape, Timing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How to run a plan.
-#[derive(Clone, Copy)]
-pub(super) struct RunOptions<'a> {
-    pub(super) measure: bool,
-    pub(super) deadline: Option<Deadline>,
-    pub(super) loop_timeout: Option<Duration>,
-    /// Channels for executions in close succession, by step.
-    pub(super) channels: &'a [Option<Box<dyn nnhal_hal::Burst>>],
-}
-
-/// An output after a run.
-#[derive(Clone)]
-pub(super) struct Produced {
-    /// Its place; left out if no one wanted it.
-    pub(super) value: Value,
-    /// Its exact dimensions, as far as the device reports them.
-    pub(super) shape: OutputShape,
-}
-
-/// What a run has come to.
-pub(super) struct Ran {
-    /// By position.
-    pub(super) outputs: Vec<Produced>,
-    pub(super) timing: Timing,
-}
-
-impl Ran {
-    pub(super) fn shapes(&self) -> Vec<OutputShape> {
-        self.outputs.iter().map(|output| output.shape.clone()).collect()
-    }
-}
 
 /// Runs a plan. Where a device fails and others may take over, the fallback device does.
 ///

@@ -2,10 +2,12 @@
 
 use super::bind::Bound;
 use super::device_step::{argument, locate};
-use super::job::{BehindDependencies, Job};
-use super::run::{Ran, RunOptions, run};
+use super::job::{BehindDependencies, Job, Started};
+use super::ran::{Ran, RunOptions};
+use super::run::run;
 use super::state::{Failure, Outcome, Times};
 use super::{Arguments, Execution};
+use crate::background::Task;
 use crate::burst::Burst;
 use crate::error::{Error, Result, ResultCode};
 use crate::event::{Completion, Event};
@@ -17,14 +19,6 @@ use nnhal_hal::{
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What an execution goes by once it has started.
-pub(super) struct Started {
-    arguments: Arc<Arguments>,
-    pub(super) measure: bool,
-    pub(super) deadline: Option<Deadline>,
-    loop_timeout: Option<Duration>,
-}
 
 impl Execution {
     /// Runs it, and returns when it has ended.
@@ -148,7 +142,7 @@ impl Execution {
 
     fn start_in_background(&self, job: Job, fences: Vec<(usize, SyncFence)>) -> Result<()> {
         let background = self.compilation().model().devices().background();
-        background.start(job, fences).or_else(|refused| self.give_up(refused.into()))
+        background.start(Task::new(job), fences).or_else(|refused| self.give_up(refused.into()))
     }
 
     /// Computes on this thread. A device that panics has failed.

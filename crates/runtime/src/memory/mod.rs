@@ -1,19 +1,18 @@
 //! [`Memory`]: memory of the client, and memory that a device keeps for it.
 
+mod backing;
 mod copy;
-mod description;
 mod held;
-
-pub use description::MemoryDescription;
+mod role;
 
 use crate::devices::Devices;
 use crate::error::{Error, Result, ResultCode};
 use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
-pub(crate) use crate::partition::value::Pool as Backing;
-pub(crate) use description::{Direction, Role};
+pub(crate) use backing::Backing;
 pub(crate) use held::{allocate, copy_of};
 use nnhal_hal::memory::{MemoryError, Protection};
 use nnhal_hal::{ExtraParams, Operand, OperandType};
+pub(crate) use role::{Direction, Role};
 use std::collections::HashSet;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -128,7 +127,7 @@ impl Memory {
         &self.0.backing
     }
 
-    fn opaque(
+    pub(crate) fn opaque(
         backing: Backing,
         roles: HashSet<Role>,
         operand: OperandKind,

@@ -3,7 +3,6 @@
 pub(crate) mod assemble;
 mod build;
 mod order;
-mod support;
 
 pub use build::ModelBuilder;
 

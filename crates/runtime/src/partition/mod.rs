@@ -7,23 +7,42 @@
 //! | [`divide`] | puts operations together into steps |
 //! | [`extract`] | makes a part of a model a model |
 //! | [`plan`] | the steps, prepared |
-//! | [`value`], [`buffers`] | what passes between them |
+//! | [`value`], `plan::buffers` | what passes between them |
+//! | [`cache`] | keeps what devices prepared from one process to the next |
 
 mod assign;
-pub(crate) mod buffers;
+pub(crate) mod cache;
 mod divide;
 mod extract;
 pub(crate) mod plan;
 pub(crate) mod support;
 pub(crate) mod value;
 
-use crate::compilation::Partitioning;
-use crate::compilation::cache::Caching;
 use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use cache::Caching;
 use nnhal_hal::{Deadline, ExecutionPreference, Priority};
 use plan::Plan;
+
+/// How a model is given to devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Partitioning {
+    /// To the fallback device, whole.
+    Off,
+    /// Each operation to the device that does it best. Where a device fails, its work goes to the
+    /// fallback device.
+    WithFallback,
+    /// Each operation to the device that does it best. Where a device fails, all fails.
+    WithoutFallback,
+}
+
+impl Partitioning {
+    /// Whether work goes elsewhere when a device fails.
+    pub fn allows_fallback(self) -> bool {
+        self != Self::WithoutFallback
+    }
+}
 
 /// How to prepare the parts of a model.
 #[derive(Debug)]

@@ -1,16 +1,6 @@
 //! Values that pass between steps, and their places.
 
-use nnhal_hal::Buffer;
-use std::sync::Arc;
-
-/// What holds a value.
-#[derive(Clone)]
-pub(crate) enum Pool {
-    /// Memory that all devices can reach.
-    Shared(nnhal_hal::Memory),
-    /// A device's buffer.
-    Buffer(Arc<dyn Buffer>),
-}
+pub(crate) use crate::memory::Backing as Pool;
 
 /// The place of a value. Offset and length are 0 in a device's buffer.
 #[derive(Clone)]

@@ -1,18 +1,19 @@
 //! [`Plan`]: what an execution does, step by step.
 
+pub(crate) mod buffers;
+
 use super::PlanOptions;
 use super::assign::{Doer, assign};
-use super::buffers::DeviceBuffers;
+use super::cache::Caching;
 use super::divide::divide;
 use super::extract::extract;
 use super::value::{Place, Pool, Value};
-use crate::compilation::StepRole;
-use crate::compilation::cache::Caching;
 use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::memory::{Direction, memory_error};
 use crate::model::Model;
 use crate::operand::byte_size;
+use buffers::DeviceBuffers;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
 use std::collections::HashMap;
@@ -98,6 +99,16 @@ pub(crate) struct ControlStep {
     pub(crate) inputs: Vec<Source>,
     /// Slots, by position.
     pub(crate) outputs: Vec<usize>,
+}
+
+/// A use of an argument by a step of a compilation.
+#[derive(Clone)]
+pub(crate) struct StepRole {
+    pub(crate) device: Device,
+    pub(crate) prepared: Arc<dyn PreparedModel>,
+    pub(crate) direction: Direction,
+    /// Position among the step's inputs or outputs.
+    pub(crate) index: u32,
 }
 
 struct Fallback {
@@ -490,7 +501,7 @@ fn prepare(
     device: &Device,
     model: &nnhal_hal::Model,
     options: &PlanOptions,
-    key: Option<&crate::compilation::cache::StepKey>,
+    key: Option<&super::cache::StepKey>,
 ) -> Result<Arc<dyn PreparedModel>> {
     if let Some(prepared) = key.and_then(|key| key.load(device, options.deadline)) {
         return Ok(prepared);

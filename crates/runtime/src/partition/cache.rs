@@ -1,7 +1,7 @@
 //! Where compilations are kept from one process to the next.
 
+use super::PlanOptions;
 use crate::devices::Device;
-use crate::partition::PlanOptions;
 use nnhal_hal::{CacheFilesNeeded, CacheToken, Deadline, PrepareOptions, PreparedModel};
 use rustix::fs::OFlags;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -33,11 +33,11 @@ enum Place {
 }
 
 impl Caching {
-    pub(super) fn directory(directory: &Path, token: CacheToken) -> Self {
+    pub(crate) fn directory(directory: &Path, token: CacheToken) -> Self {
         Self { place: Place::Directory(directory.to_owned()), token }
     }
 
-    pub(super) fn files(files: CacheFiles, token: CacheToken) -> Self {
+    pub(crate) fn files(files: CacheFiles, token: CacheToken) -> Self {
         Self { place: Place::Files(files), token }
     }
 }

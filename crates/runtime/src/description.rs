@@ -1,44 +1,14 @@
 //! [`MemoryDescription`]: what memory is to be used for, so that a device can make it so.
 
-use super::{Backing, Memory, OperandKind};
-use crate::compilation::{Compilation, StepRole};
+use crate::compilation::Compilation;
 use crate::error::{Error, Result};
+use crate::memory::{Backing, Direction, Memory, OperandKind, Role, allocate};
 use crate::operand::combine_dimensions;
+use crate::partition::plan::StepRole;
 use nnhal_hal::{BufferDescription, BufferRole, Operand, PreparedModel};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-
-/// Whether an argument is given or got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Direction {
-    Input,
-    Output,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Input => "input",
-            Self::Output => "output",
-        })
-    }
-}
-
-/// A use of memory: as an argument of a compilation's executions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Role {
-    /// The compilation's number.
-    pub(crate) compilation: u64,
-    pub(crate) direction: Direction,
-    pub(crate) index: u32,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {} of this compilation", self.direction, self.index)
-    }
-}
 
 /// Says what memory is to be used for. [`MemoryDescription::allocate`] makes as many memories of it
 /// as are wanted.
@@ -181,7 +151,7 @@ impl MemoryDescription {
         };
         match operand.byte_size(&self.dimensions) {
             Some(size) if !self.any_chosen => {
-                let shared = super::allocate(u64::from(size))?;
+                let shared = allocate(u64::from(size))?;
                 Ok(memory(Backing::Shared(shared)))
             }
             _ => Err(refused),

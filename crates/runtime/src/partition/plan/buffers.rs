@@ -1,6 +1,6 @@
 //! [`DeviceBuffers`]: values between steps that never leave their device.
 
-use super::plan::{Slot, SlotRole, Source, Step};
+use super::{Slot, SlotRole, Source, Step};
 use crate::devices::Device;
 use nnhal_hal::{Buffer, BufferDescription, BufferRole, PreparedModel};
 use std::sync::{Arc, Mutex, PoisonError};
