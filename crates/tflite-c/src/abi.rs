@@ -1,17 +1,11 @@
-//! The types of TensorFlow Lite's C API, as they cross the border and as programs read them.
+//! The types of TensorFlow Lite's C API, as they cross the border and as programs read them; what C only knows by handles
+//! is declared beside its functions.
 //!
 //! Programs include `common.h` and read the fields of `TfLiteTensor` themselves. So its layout is that
 //! of the classic API, as it has stood since TensorFlow 2.3: compile-time checks hold it.
 
-use crate::border::Failure;
-use crate::delegate::WeightsCache;
-use crate::model::LoadedModel;
-use crate::operator::Operator;
-use crate::options::Options;
-use nnhal_c_boundary::handle::{Dead, PLACES, Table};
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, LazyLock, Mutex};
 
 /// `TfLiteStatus`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,95 +210,3 @@ const _: () = {
     assert!(size_of::<TfLiteDelegate>() == 56);
     assert!(size_of::<TfLiteAffineQuantization>() == 24);
 };
-
-/// With a pointer that is no handle, the process ends, for debuggers.
-static ABORTS: LazyLock<bool> =
-    LazyLock::new(|| matches!(nnhal_settings::ABORT_ON_MISUSE.is_on(), Ok(Some(true))));
-
-/// A type that C knows by pointers that lead nowhere.
-pub(crate) trait Handle: Sized + 'static {
-    /// What is behind the handle.
-    type Object: Send + Sync + 'static;
-    /// The type's name in C.
-    const NAME: &'static str;
-
-    /// The table of all objects of this type.
-    fn table() -> &'static Table<Self::Object>;
-}
-
-/// Lets C hold an object.
-pub(crate) fn give<H: Handle>(object: Arc<H::Object>) -> Result<*mut H, Failure> {
-    let handle = H::table().insert(object);
-    let handle =
-        handle.ok_or_else(|| Failure::new(format!("there are {PLACES} {} already", H::NAME)))?;
-    Ok(std::ptr::without_provenance_mut(handle))
-}
-
-/// The object behind what C passed.
-pub(crate) fn get<H: Handle>(handle: *const H) -> Result<Arc<H::Object>, Failure> {
-    H::table().find(handle.addr()).map_err(|dead| refuse(handle, dead))
-}
-
-/// Takes the object from C. Null is nothing to delete.
-pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Option<Arc<H::Object>>, Failure> {
-    if handle.is_null() {
-        return Ok(None);
-    }
-    H::table().remove(handle.addr()).map(Some).map_err(|dead| refuse(handle, dead))
-}
-
-fn refuse<H: Handle>(handle: *const H, dead: Dead) -> Failure {
-    let name = H::NAME;
-    let failure = Failure::new(match dead {
-        Dead::Freed => format!("the {name} was deleted"),
-        Dead::Unknown if handle.is_null() => format!("the {name} is NULL"),
-        Dead::Unknown => format!("{handle:p} is no {name}"),
-    });
-    if *ABORTS && !handle.is_null() {
-        nnhal_c_boundary::log::say(&failure.sentence);
-        std::process::abort();
-    }
-    failure
-}
-
-macro_rules! opaque {
-    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
-        $(
-            $(#[$meta])*
-            #[derive(Debug)]
-            #[repr(C)]
-            pub struct $Name {
-                nothing: [u8; 0],
-            }
-
-            impl Handle for $Name {
-                type Object = $Object;
-                const NAME: &'static str = stringify!($Name);
-
-                fn table() -> &'static Table<$Object> {
-                    static TABLE: Table<$Object> = Table::new($kind);
-                    &TABLE
-                }
-            }
-        )*
-    };
-}
-
-opaque! {
-    /// A model file.
-    TfLiteModel: LoadedModel, 1;
-    /// How interpreters are made.
-    TfLiteInterpreterOptions: Mutex<Options>, 2;
-    /// A model that runs.
-    TfLiteInterpreter: crate::interpreter::Interpreter, 3;
-    /// A part of it that a signature names.
-    TfLiteSignatureRunner: crate::signature::SignatureRunner, 4;
-    /// An operator of the program's.
-    TfLiteOperator: Mutex<Operator>, 5;
-    /// Memory of a backend (asynchronous executions).
-    TfLiteBackendBuffer: crate::asynchronous::Held, 6;
-    /// A fence of a backend (asynchronous executions).
-    TfLiteSynchronization: crate::asynchronous::Held, 7;
-    /// What several XNNPACK delegates would share.
-    TfLiteXNNPackDelegateWeightsCache: WeightsCache, 8;
-}

@@ -9,8 +9,7 @@ use crate::abi::{
 };
 use crate::border::{Failure, Outcome, export};
 use crate::memory;
-use crate::slot::{self, Found};
-use crate::tensor::Tensor;
+use crate::tensor::{self, Found, Tensor};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ enum Passed {
 }
 
 fn passed(pointer: *const TfLiteTensor) -> Outcome<Passed> {
-    match slot::find(pointer) {
+    match tensor::find(pointer) {
         Found::Own(tensor) => Ok(Passed::Own(tensor)),
         Found::Gone => Err(Failure::new("the TfLiteTensor is gone with its TfLiteInterpreter")),
         Found::Foreign => match memory::get(pointer) {

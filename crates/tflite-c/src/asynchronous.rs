@@ -3,12 +3,19 @@
 //! Asynchronous executions need a delegate of the program's, which this library does not call. So these
 //! objects lead nowhere further.
 
-use crate::abi::{TfLiteBackendBuffer, TfLiteSynchronization, get, give, take};
 use crate::border::export;
+use crate::handle::{get, give, take};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+crate::handle::opaque! {
+    /// Memory of a backend (asynchronous executions).
+    TfLiteBackendBuffer: Held, 6;
+    /// A fence of a backend (asynchronous executions).
+    TfLiteSynchronization: Held, 7;
+}
 
 /// What the program keeps here.
 #[derive(Debug, Default)]

@@ -6,13 +6,19 @@
 //! functions are in. A delegate of somebody else's is a promise that this library cannot keep: interpreters are not
 //! made with one, unless the program has allowed to leave it out (`SetEnableDelegateFallback`).
 
-use crate::abi::{TfLiteDelegate, TfLiteXNNPackDelegateWeightsCache, get, give, take};
+use crate::abi::TfLiteDelegate;
 use crate::border::{Failure, export};
+use crate::handle::{get, give, take};
 use crate::memory;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+crate::handle::opaque! {
+    /// What several XNNPACK delegates would share.
+    TfLiteXNNPackDelegateWeightsCache: WeightsCache, 8;
+}
 
 /// How the file names begin of libraries whose delegates are nnhal's.
 const OWN_LIBRARY: &[u8] = b"libnnhal_delegate";

@@ -1,16 +1,13 @@
 //! `TfLiteInterpreter...`: models that run.
 
-use crate::abi::{
-    TfLiteCustomAllocation, TfLiteDelegate, TfLiteInterpreter, TfLiteInterpreterOptions,
-    TfLiteModel, TfLiteSignatureRunner, TfLiteStatus, TfLiteTensor, get, give, take,
-};
+use crate::abi::{TfLiteCustomAllocation, TfLiteDelegate, TfLiteStatus, TfLiteTensor};
 use crate::border::{Failure, Outcome, export, lock};
 use crate::delegate::{self, Verdict};
+use crate::handle::{get, give, take};
 use crate::memory;
-use crate::model::LoadedModel;
-use crate::options::Options;
+use crate::model::{LoadedModel, TfLiteModel};
+use crate::options::{Options, TfLiteInterpreterOptions};
 use crate::report::Reporter;
-use crate::signature::SignatureRunner;
 use crate::subgraph::Subgraph;
 use nnhal::hal::Cancellation;
 use nnhal::{ModelFile, Variables};
@@ -18,6 +15,11 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
+
+crate::handle::opaque! {
+    /// A model that runs.
+    TfLiteInterpreter: Interpreter, 3;
+}
 
 /// The file's subgraph that an interpreter's own functions are about.
 const PRIMARY: usize = 0;
@@ -408,21 +410,5 @@ export! {
         index: i32,
     ) -> *const c_char, null(); {
         at(interpreter, |it| Ok(pick("signature", &it.signature_keys, index)?.as_ptr()))
-    }
-
-    /// The part of the model that a signature names. Null stands for the model's only or first one.
-    fn TfLiteInterpreterGetSignatureRunner(
-        interpreter: *const TfLiteInterpreter,
-        key: *const c_char,
-    ) -> *mut TfLiteSignatureRunner, null_mut(); {
-        let interpreter = get(interpreter)?;
-        let make = || -> Outcome<*mut TfLiteSignatureRunner> {
-            let key = match key.is_null() {
-                true => None,
-                false => Some(memory::text(key, "signature_key")?.to_string_lossy().into_owned()),
-            };
-            give(Arc::new(SignatureRunner::new(&interpreter, key.as_deref())?))
-        };
-        interpreter.tell(make())
     }
 }

@@ -52,6 +52,7 @@ pub mod version;
 
 mod border;
 mod exports;
+mod handle;
 mod memory;
 mod slot;
 mod subgraph;

@@ -3,8 +3,9 @@
 //! The file's bytes are copied where they come from memory, so that a program that changes or frees them
 //! too early changes nothing here; of a file on disk large constants stay there until they are prepared.
 
-use crate::abi::{TfLiteModel, TfLiteStatus, give, take};
+use crate::abi::TfLiteStatus;
 use crate::border::{Failure, Outcome, export};
+use crate::handle::{give, take};
 use crate::memory;
 use crate::report::{Callback, Reporter};
 use nnhal::tflite::ImportError;
@@ -13,6 +14,11 @@ use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+crate::handle::opaque! {
+    /// A model file.
+    TfLiteModel: LoadedModel, 1;
+}
 
 /// A model file.
 #[derive(Debug)]

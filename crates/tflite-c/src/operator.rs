@@ -3,12 +3,17 @@
 //! The functions that it sets are not kept: this library calls none, see
 //! [`crate::options::TfLiteInterpreterOptionsAddOperator`].
 
-use crate::abi::{TfLiteOperator, get, give, take};
 use crate::border::{Outcome, export, lock};
+use crate::handle::{get, give, take};
 use crate::memory;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
+
+crate::handle::opaque! {
+    /// An operator of the program's.
+    TfLiteOperator: Mutex<Operator>, 5;
+}
 
 /// An operator of the program's.
 #[derive(Debug)]

@@ -1,13 +1,20 @@
 //! `TfLiteInterpreterOptions...`: how interpreters are made.
 
-use crate::abi::{TfLiteDelegate, TfLiteInterpreterOptions, TfLiteOperator, get, give, take};
+use crate::abi::TfLiteDelegate;
 use crate::border::{Failure, Outcome, export, lock};
 use crate::delegate::{self, Verdict};
+use crate::handle::{get, give, take};
 use crate::memory;
+use crate::operator::TfLiteOperator;
 use crate::report::{Callback, Reporter};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+crate::handle::opaque! {
+    /// How interpreters are made.
+    TfLiteInterpreterOptions: Mutex<Options>, 2;
+}
 
 /// How an interpreter is made.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use crate::abi::{
     TfLiteQuantization, TfLiteQuantizationParams, TfLiteStatus, TfLiteTensor, allocation,
 };
 use crate::border::{Failure, Outcome, export};
-use crate::slot::{self, Found};
+use crate::tensor::{self, Found};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -83,7 +83,7 @@ fn release(pointer: *mut c_void) {
 
 /// A structure of the program's.
 fn own<'a>(tensor: *mut TfLiteTensor) -> Outcome<&'a mut TfLiteTensor> {
-    if !matches!(slot::find(tensor), Found::Foreign) {
+    if !matches!(tensor::find(tensor), Found::Foreign) {
         return Err(Failure::new("the tensor is an interpreter's, and so is its memory"));
     }
     if tensor.is_null() {

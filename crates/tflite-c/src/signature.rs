@@ -3,15 +3,21 @@
 //! Several signatures of a file may be the same subgraph, then they have the same tensors; resource variables
 //! are the interpreter's, so all have the same. Names of inputs and outputs come in alphabetical order.
 
-use crate::abi::{TfLiteSignatureRunner, TfLiteTensor, get, take};
+use crate::abi::TfLiteTensor;
 use crate::border::{Failure, Outcome, export, lock};
-use crate::interpreter::{Interpreter, shape};
+use crate::handle::{get, give, take};
+use crate::interpreter::{Interpreter, TfLiteInterpreter, shape};
 use crate::memory;
 use crate::subgraph::Subgraph;
 use crate::tensor::Tensor;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, Weak};
+
+crate::handle::opaque! {
+    /// A part of a model that runs, which a signature names.
+    TfLiteSignatureRunner: SignatureRunner, 4;
+}
 
 /// A part of a model that a signature names.
 #[derive(Debug)]
@@ -111,6 +117,22 @@ fn name_at(all: &[(CString, Arc<Tensor>)], index: i32) -> Outcome<*const c_char>
 }
 
 export! {
+    /// The part of the model that a signature names. Null stands for the model's only or first one.
+    fn TfLiteInterpreterGetSignatureRunner(
+        interpreter: *const TfLiteInterpreter,
+        key: *const c_char,
+    ) -> *mut TfLiteSignatureRunner, null_mut(); {
+        let interpreter = get(interpreter)?;
+        let make = || -> Outcome<*mut TfLiteSignatureRunner> {
+            let key = match key.is_null() {
+                true => None,
+                false => Some(memory::text(key, "signature_key")?.to_string_lossy().into_owned()),
+            };
+            give(Arc::new(SignatureRunner::new(&interpreter, key.as_deref())?))
+        };
+        interpreter.tell(make())
+    }
+
     /// How many inputs the signature has.
     fn TfLiteSignatureRunnerGetInputCount(runner: *const TfLiteSignatureRunner) -> usize, 0; {
         with(runner, |it, _| Ok(it.inputs.len()))

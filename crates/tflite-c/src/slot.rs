@@ -8,10 +8,9 @@
 #![allow(unsafe_code, reason = "structures that C reads and writes itself")]
 
 use crate::abi::{TfLiteAffineQuantization, TfLiteTensor};
-use crate::tensor::Tensor;
 use std::cell::UnsafeCell;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::collections::VecDeque;
+use std::sync::{PoisonError, RwLock};
 
 /// Places that are made at once.
 const AT_ONCE: usize = 256;
@@ -33,7 +32,6 @@ unsafe impl Sync for TfLiteAffineQuantization {}
 struct Slots {
     chunks: Vec<&'static [Shared]>,
     free: VecDeque<&'static Shared>,
-    live: HashMap<usize, Weak<Tensor>>,
 }
 
 static SLOTS: RwLock<Option<Slots>> = RwLock::new(None);
@@ -42,25 +40,12 @@ static SLOTS: RwLock<Option<Slots>> = RwLock::new(None);
 #[derive(Debug)]
 pub(crate) struct Slot(&'static Shared);
 
-/// What an address is.
-pub(crate) enum Found {
-    /// A tensor of the library.
-    Own(Arc<Tensor>),
-    /// Was one.
-    Gone,
-    /// Never was one.
-    Foreign,
-}
-
 impl Slot {
     /// A place with nothing in it.
     pub(crate) fn new() -> Self {
         let mut slots = SLOTS.write().unwrap_or_else(PoisonError::into_inner);
-        let slots = slots.get_or_insert_with(|| Slots {
-            chunks: Vec::new(),
-            free: VecDeque::new(),
-            live: HashMap::new(),
-        });
+        let slots =
+            slots.get_or_insert_with(|| Slots { chunks: Vec::new(), free: VecDeque::new() });
         if slots.free.is_empty() {
             let made = (0..AT_ONCE).map(|_| Shared(UnsafeCell::new(TfLiteTensor::EMPTY)));
             let chunk: &'static [Shared] = Box::leak(made.collect::<Vec<_>>().into_boxed_slice());
@@ -88,14 +73,6 @@ impl Slot {
         // SAFETY: the place exists for ever; C does not read it meanwhile, see `Shared`.
         unsafe { self.pointer().write(tensor) }
     }
-
-    /// Lets the tensor be found by its address.
-    pub(crate) fn register(&self, tensor: &Arc<Tensor>) {
-        let mut slots = SLOTS.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = slots.as_mut() {
-            slots.live.insert(self.pointer().addr(), Arc::downgrade(tensor));
-        }
-    }
 }
 
 impl Drop for Slot {
@@ -103,19 +80,14 @@ impl Drop for Slot {
         self.set(TfLiteTensor::EMPTY);
         let mut slots = SLOTS.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(slots) = slots.as_mut() {
-            slots.live.remove(&self.pointer().addr());
             slots.free.push_back(self.0);
         }
     }
 }
 
-/// What the address is that C has passed.
-pub(crate) fn find(pointer: *const TfLiteTensor) -> Found {
+/// Whether a place is at this address, used or free.
+pub(crate) fn is_place(pointer: *const TfLiteTensor) -> bool {
     let slots = SLOTS.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(slots) = slots.as_ref() else { return Found::Foreign };
-    if let Some(tensor) = slots.live.get(&pointer.addr()).and_then(Weak::upgrade) {
-        return Found::Own(tensor);
-    }
     let is_in = |chunk: &&[Shared]| chunk.as_ptr_range().contains(&pointer.cast::<Shared>());
-    if slots.chunks.iter().any(is_in) { Found::Gone } else { Found::Foreign }
+    slots.as_ref().is_some_and(|slots| slots.chunks.iter().any(is_in))
 }

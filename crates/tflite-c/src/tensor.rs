@@ -6,10 +6,11 @@ use crate::abi::{
 };
 use crate::border::{Failure, Outcome, lock};
 use crate::memory::{self, Block};
-use crate::slot::Slot;
+use crate::slot::{self, Slot};
 use nnhal::{DataType, TensorInfo, TensorQuantization};
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, Weak};
 
 /// A tensor of an interpreter. The structure in its slot leads to what its parts own.
 #[derive(Debug)]
@@ -42,6 +43,29 @@ struct Quantization {
     scales: Box<[f32]>,
     zero_points: Box<[i32]>,
     affine: TfLiteAffineQuantization,
+}
+
+/// The tensors that there are, by the addresses of their places.
+static LIVE: LazyLock<RwLock<HashMap<usize, Weak<Tensor>>>> = LazyLock::new(RwLock::default);
+
+/// What an address is.
+pub(crate) enum Found {
+    /// A tensor of the library.
+    Own(Arc<Tensor>),
+    /// Was one.
+    Gone,
+    /// Never was one.
+    Foreign,
+}
+
+/// What the address is that C has passed.
+pub(crate) fn find(pointer: *const TfLiteTensor) -> Found {
+    let live = LIVE.read().unwrap_or_else(PoisonError::into_inner);
+    match live.get(&pointer.addr()).and_then(Weak::upgrade) {
+        Some(tensor) => Found::Own(tensor),
+        None if slot::is_place(pointer) => Found::Gone,
+        None => Found::Foreign,
+    }
 }
 
 impl Tensor {
@@ -89,7 +113,9 @@ impl Tensor {
         };
         let tensor =
             Arc::new(Self { slot, index: info.index, data_type, parts: Mutex::new(parts) });
-        tensor.slot.register(&tensor);
+        let mut live = LIVE.write().unwrap_or_else(PoisonError::into_inner);
+        live.insert(tensor.pointer().addr(), Arc::downgrade(&tensor));
+        drop(live);
         Ok(tensor)
     }
 
@@ -283,8 +309,8 @@ impl Tensor {
 
 impl Drop for Tensor {
     fn drop(&mut self) {
-        // Whoever still has the pointer finds nothing to follow.
-        self.slot.set(TfLiteTensor::EMPTY);
+        // Before the place is free: the next tensor there is found by the same address.
+        LIVE.write().unwrap_or_else(PoisonError::into_inner).remove(&self.pointer().addr());
     }
 }
 

@@ -6,9 +6,7 @@ mod c;
 use c::{copied, fields, ready, text};
 use std::ffi::CString;
 use std::ptr::null;
-use tensorflowlite_c::abi::{
-    TfLiteInterpreter, TfLiteModel, TfLiteStatus, TfLiteTensor, allocation,
-};
+use tensorflowlite_c::abi::{TfLiteStatus, TfLiteTensor, allocation};
 use tensorflowlite_c::access::*;
 use tensorflowlite_c::interpreter::*;
 use tensorflowlite_c::model::*;

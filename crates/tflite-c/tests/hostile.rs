@@ -5,7 +5,7 @@ mod c;
 use c::Reported;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tensorflowlite_c::abi::{TfLiteInterpreter, TfLiteModel, TfLiteStatus};
+use tensorflowlite_c::abi::TfLiteStatus;
 use tensorflowlite_c::access::*;
 use tensorflowlite_c::interpreter::*;
 use tensorflowlite_c::model::*;

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Mutex;
-use tensorflowlite_c::abi::{TfLiteInterpreter, TfLiteModel, TfLiteStatus, TfLiteTensor};
+use tensorflowlite_c::abi::{TfLiteStatus, TfLiteTensor};
 use tensorflowlite_c::access::*;
 use tensorflowlite_c::interpreter::*;
 use tensorflowlite_c::model::*;
