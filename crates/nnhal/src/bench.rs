@@ -1,7 +1,7 @@
 //! How long preparing and running a model takes.
 
-use crate::cache::LoadedFrom;
 use crate::error::Result;
+use crate::loaded_from::LoadedFrom;
 use crate::runner::Runner;
 use crate::session::{Input, Session};
 use std::num::NonZeroUsize;

@@ -4,6 +4,7 @@ use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 
 impl Tensor {
     /// The tensor as an input takes it: integers and truth values of other types, if they fit. Axes of
@@ -95,6 +96,19 @@ impl Tensor {
             _ => None,
         }
     }
+}
+
+/// Devices take integers of 64 bits as ones of 32.
+pub(crate) fn as_devices_take(tensor: &Tensor) -> Cow<'_, [u8]> {
+    if tensor.data_type() != DataType::Int64 {
+        return Cow::Borrowed(tensor.as_bytes());
+    }
+    let (wide, _) = tensor.as_bytes().as_chunks();
+    let narrow = wide.iter().map(|bytes| {
+        let wide = i64::from_ne_bytes(*bytes);
+        i32::try_from(wide).unwrap_or(if wide < 0 { i32::MIN } else { i32::MAX })
+    });
+    Cow::Owned(narrow.flat_map(i32::to_ne_bytes).collect())
 }
 
 #[cfg(test)]

@@ -51,15 +51,18 @@ mod fill;
 #[cfg(feature = "image")]
 pub mod image;
 mod info;
+mod loaded_from;
 mod model;
 #[cfg(feature = "npy")]
 pub mod npy;
 mod options;
 pub mod peak;
+mod position;
 mod prepared;
 mod profile;
 mod runner;
 mod session;
+mod shape;
 mod shared_weights;
 mod tensor;
 #[cfg(feature = "trace")]
@@ -76,9 +79,10 @@ pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantizat
 pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};
 pub use options::{RunOptions, SessionOptions};
+pub use position::Position;
 pub use profile::{Profile, ProfiledStep};
 pub use runner::{InputWriter, Runner};
-pub use session::{Input, Outputs, Position, Session, SignatureSession};
+pub use session::{Input, Outputs, Session, SignatureSession};
 pub use tensor::{Quantization, Summary, Tensor, TensorView};
 pub use variables::Variables;
 

@@ -3,9 +3,7 @@
 use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
-use crate::options::SessionOptions;
-use crate::runner::byte_size;
-use crate::session::Session;
+use crate::shape::byte_size;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
 use nnhal_tflite::graph::{Graph, Stored};
@@ -465,14 +463,6 @@ impl Model {
         let mut operations = subgraphs.flat_map(|it| &it.operations);
         self.0.file.is_some()
             && operations.any(|it| nnhal_tflite::is_dynamic_range(it.operation_type))
-    }
-
-    /// Prepares the model on a device.
-    ///
-    /// # Errors
-    /// There is no such device, or it refuses the model ([`Error::Unsupported`], [`Error::Device`]).
-    pub fn session(&self, options: SessionOptions) -> Result<Session> {
-        Session::new(self, &options)
     }
 
     /// What a run takes, in order.

@@ -4,8 +4,10 @@ use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::model::Model;
 use crate::options::{RunOptions, SessionOptions};
+use crate::position::{Position, find};
 use crate::prepared::Prepared;
-use crate::runner::{Runner, dimensions_of};
+use crate::runner::Runner;
+use crate::shape::dimensions_of;
 use crate::tensor::{Tensor, TensorView};
 use crate::variables::Variables;
 use nnhal_driver::Observer;
@@ -16,57 +18,6 @@ use std::time::Duration;
 
 /// Preparations for other shapes that a session keeps.
 const MOST_VARIANTS: usize = 8;
-
-/// Which input or output: by position, or by name, its own or that of a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Position<'a> {
-    /// Among the model's inputs or outputs.
-    Index(usize),
-    /// Its name.
-    Name(&'a str),
-}
-
-impl From<usize> for Position<'_> {
-    fn from(index: usize) -> Self {
-        Self::Index(index)
-    }
-}
-
-impl<'a> From<&'a str> for Position<'a> {
-    fn from(name: &'a str) -> Self {
-        Self::Name(name)
-    }
-}
-
-impl<'a> From<&'a String> for Position<'a> {
-    fn from(name: &'a String) -> Self {
-        Self::Name(name)
-    }
-}
-
-/// The position of what is meant.
-pub(crate) fn find(
-    what: &'static str,
-    all: &[TensorInfo],
-    position: &Position<'_>,
-) -> Result<usize> {
-    let found = match position {
-        Position::Index(index) => Some(*index).filter(|index| *index < all.len()),
-        // Signatures' names first: they are made for callers, and may be other tensors' own names.
-        Position::Name(name) => all
-            .iter()
-            .position(|info| info.signature_name.as_deref() == Some(name))
-            .or_else(|| all.iter().position(|info| info.name == *name)),
-    };
-    found.ok_or_else(|| Error::NotFound {
-        what,
-        name: match position {
-            Position::Index(index) => index.to_string(),
-            Position::Name(name) => (*name).to_owned(),
-        },
-        available: all.iter().map(TensorInfo::shown_name).collect(),
-    })
-}
 
 /// A value for an input: by position, or `(name, value)`.
 #[derive(Debug, Clone)]
@@ -254,6 +205,16 @@ fn feed<'a>(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Model {
+    /// Prepares the model on a device.
+    ///
+    /// # Errors
+    /// There is no such device, or it refuses the model ([`Error::Unsupported`], [`Error::Device`]).
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
+        Session::new(self, &options)
+    }
 }
 
 impl Session {

@@ -4,13 +4,14 @@ use super::noise;
 use super::record::Value;
 use super::tolerance::{Kind, Limits, depths, has_half};
 use super::{StepCompared, Subject};
+use crate::conversion::as_devices_take;
+use crate::devices;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::options::SessionOptions;
 use crate::prepared::origin;
 use crate::session::Input;
 use crate::tensor::{Tensor, TensorView};
-use crate::{DataType, devices};
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Model as HalModel, Operand, OperandLifeTime, Operation, Subgraph};
 use std::borrow::Cow;
@@ -110,19 +111,6 @@ pub(super) fn responsible(
         }
     }
     Responsible::NoStep { judged, not_judged, worst: worst.map(|(_, step)| step) }
-}
-
-/// Devices take integers of 64 bits as ones of 32.
-pub(super) fn as_devices_take(tensor: &Tensor) -> Cow<'_, [u8]> {
-    if tensor.data_type() != DataType::Int64 {
-        return Cow::Borrowed(tensor.as_bytes());
-    }
-    let (wide, _) = tensor.as_bytes().as_chunks();
-    let narrow = wide.iter().map(|bytes| {
-        let wide = i64::from_ne_bytes(*bytes);
-        i32::try_from(wide).unwrap_or(if wide < 0 { i32::MIN } else { i32::MAX })
-    });
-    Cow::Owned(narrow.flat_map(i32::to_ne_bytes).collect())
 }
 
 /// By operand: the operation that computes it.

@@ -4,10 +4,10 @@
 //! So what a model's weights, each moved by one unit in its last place up or down at random, change of a
 //! result is of the size of what roundings change, with whatever cancels and is amplified on the way.
 
-use super::alone::as_devices_take;
 use super::difference::Distance;
 use super::record::{Recorder, Value};
 use crate::DataType;
+use crate::conversion::as_devices_take;
 use crate::devices;
 use crate::error::Result;
 use crate::options::{RunOptions, SessionOptions};
@@ -19,9 +19,6 @@ use nnhal_hal::{ExtraParams, Model, OperandLifeTime, OperandType, OperationType}
 use nnhal_tflite::{State, is_dynamic_range};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// How many of those changes other orders and algorithms amount to, Winograd's transforms included.
-pub const CHANGES: f64 = 8.0;
 
 /// Where the random sequence begins.
 const SEED: u64 = 1;

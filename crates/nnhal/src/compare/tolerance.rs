@@ -1,7 +1,6 @@
 //! [`Allowed`]: how far results of two devices that compute the same may be from each other.
 
 use super::difference::Tolerance;
-pub use super::noise::CHANGES;
 use crate::data_type::DataType;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Model, Operation, OperationType, Subgraph};
@@ -61,6 +60,9 @@ pub enum Reason {
     /// Integers or truth values.
     Exact,
 }
+
+/// How many of those changes other orders and algorithms amount to, Winograd's transforms included.
+pub const CHANGES: f64 = 8.0;
 
 /// Roundings of the largest magnitude that each operation adds: sums of some thousand products in
 /// another order, and Winograd's transforms.

@@ -1,14 +1,14 @@
 //! What goes into a [`Runner`].
 
+use super::Runner;
 use super::outputs::read;
-use super::shape::{element_count, is_shape, shape_of};
-use super::{Runner, byte_size, dimensions_of};
 use crate::arena::Arena;
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
+use crate::position::{Position, find};
 use crate::prepared::Prepared;
-use crate::session::{Position, find};
+use crate::shape::{byte_size, dimensions_of, element_count, is_shape, shape_of};
 use crate::tensor::{Tensor, TensorView, encode_reals, stored};
 use nnhal_hal::Operand;
 use std::sync::Arc;

@@ -2,11 +2,9 @@
 
 mod inputs;
 mod outputs;
-mod shape;
 mod states;
 
 pub use inputs::InputWriter;
-pub(crate) use shape::{byte_size, dimensions_of};
 
 use crate::arena::Arena;
 use crate::error::{Error, Result};
@@ -14,13 +12,13 @@ use crate::info::TensorInfo;
 use crate::model::Model;
 use crate::options::RunOptions;
 use crate::prepared::Prepared;
+use crate::shape::{byte_size, shape_lengths, shape_of};
 use crate::variables::Variables;
 use nnhal_driver::Observer;
 use nnhal_hal::{
     DataLocation, ErrorStatus, Execution, ExecutionError, Memory, Operand, Request,
     RequestArgument, RequestMemoryPool, Timing,
 };
-use shape::{shape_lengths, shape_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
-use crate::session::{Position, find};
+use crate::position::{Position, find};
 use crate::tensor::Tensor;
 
 impl Runner {

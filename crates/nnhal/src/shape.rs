@@ -5,7 +5,7 @@ use crate::info::TensorInfo;
 use nnhal_hal::Operand;
 use nnhal_ops::extension::element_size;
 
-pub(super) fn element_count(dimensions: &[u32]) -> Option<usize> {
+pub(crate) fn element_count(dimensions: &[u32]) -> Option<usize> {
     dimensions.iter().try_fold(1_usize, |count, length| count.checked_mul(*length as usize))
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<usize> 
 
 /// The lengths of a shape that a device sees as these dimensions: a scalar of the file has one
 /// element of rank 1 there.
-pub(super) fn shape_lengths<'a>(
+pub(crate) fn shape_lengths<'a>(
     info: &TensorInfo,
     dimensions: &'a [u32],
 ) -> impl Iterator<Item = usize> + 'a {
@@ -25,16 +25,16 @@ pub(super) fn shape_lengths<'a>(
     dimensions.iter().take(if is_scalar { 0 } else { usize::MAX }).map(|length| *length as usize)
 }
 
-pub(super) fn shape_of(info: &TensorInfo, dimensions: &[u32]) -> Vec<usize> {
+pub(crate) fn shape_of(info: &TensorInfo, dimensions: &[u32]) -> Vec<usize> {
     shape_lengths(info, dimensions).collect()
 }
 
 /// Whether the file says that it is a scalar.
-pub(super) fn is_scalar(info: &TensorInfo) -> bool {
+pub(crate) fn is_scalar(info: &TensorInfo) -> bool {
     info.shape.is_empty() && !info.is_rank_open
 }
 
-pub(super) fn is_shape(info: &TensorInfo, dimensions: &[u32], shape: &[usize]) -> bool {
+pub(crate) fn is_shape(info: &TensorInfo, dimensions: &[u32], shape: &[usize]) -> bool {
     if shape.is_empty() && is_scalar(info) {
         return true;
     }
