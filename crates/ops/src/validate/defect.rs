@@ -3,7 +3,7 @@
 
 use super::constant::Constant;
 use super::error::ValidationError;
-use super::operation::OperationMistake;
+use super::mistake::OperationMistake;
 use super::valid_model::ValidModel;
 use super::validate;
 use crate::shape::Shape;

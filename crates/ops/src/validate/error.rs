@@ -2,8 +2,8 @@
 
 use super::extension::ExtensionError;
 use super::graph::GraphError;
+use super::mistake::OperationMistake;
 use super::operand::OperandError;
-use super::operation::OperationMistake;
 use crate::extension::{operation_name, type_name};
 use nnhal_hal::compliance::Obstacle;
 use nnhal_hal::model::SubgraphName;

@@ -1,6 +1,5 @@
 //! The table of extensions, and prefixes that it must explain (contract: EXT-2, EXT-3).
 
-use super::error::ValidationError;
 use nnhal_hal::extension::is_extension_name;
 use nnhal_hal::{ExtensionNameAndPrefix, ExtensionType};
 use std::collections::HashSet;
@@ -43,8 +42,8 @@ pub enum ExtensionError {
 pub(super) struct Prefixes(HashSet<u16>);
 
 impl Prefixes {
-    /// Checks the table.
-    pub(super) fn read(table: &[ExtensionNameAndPrefix]) -> Result<Self, ValidationError> {
+    /// Checks the table. An error comes with its row.
+    pub(super) fn read(table: &[ExtensionNameAndPrefix]) -> Result<Self, (usize, ExtensionError)> {
         let (mut names, mut prefixes) = (HashSet::new(), HashSet::new());
         for (row, ExtensionNameAndPrefix { name, prefix }) in table.iter().enumerate() {
             let error = if !is_extension_name(name) {
@@ -58,7 +57,7 @@ impl Prefixes {
             } else {
                 continue;
             };
-            return Err(ValidationError::Extension { row, error });
+            return Err((row, error));
         }
         Ok(Self(prefixes))
     }
@@ -73,7 +72,7 @@ impl Prefixes {
 mod tests {
     use super::*;
 
-    fn read(table: &[(&str, u16)]) -> Result<Prefixes, ValidationError> {
+    fn read(table: &[(&str, u16)]) -> Result<Prefixes, (usize, ExtensionError)> {
         let row = |(name, prefix): &(&str, u16)| ExtensionNameAndPrefix {
             name: (*name).to_owned(),
             prefix: *prefix,
@@ -82,10 +81,7 @@ mod tests {
     }
 
     fn refusal(table: &[(&str, u16)]) -> (usize, ExtensionError) {
-        match read(table) {
-            Err(ValidationError::Extension { row, error }) => (row, error),
-            other => panic!("{other:?}"),
-        }
+        read(table).unwrap_err()
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod defect;
 mod error;
 mod extension;
 mod graph;
+mod mistake;
 mod operand;
 mod operation;
 mod pass;
@@ -27,8 +28,9 @@ pub use defect::{CheckedModel, Defect, RunnablePart};
 pub use error::ValidationError;
 pub use extension::ExtensionError;
 pub use graph::{GraphError, Side};
+pub use mistake::{OperationMistake, refused_at_once};
 pub use operand::{MAX_RANK, OperandError, check_channel_quant, check_type};
-pub use operation::{OperationMistake, refused_at_once};
+
 pub use pass::{FREE_ENTRIES, FREE_OPERATIONS, PassTooLong, REPEATED};
 pub use valid_model::ValidModel;
 
@@ -95,15 +97,19 @@ fn check_by(
     if let Some(obstacle) = model.obstacles_in(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
-    let prefixes = Prefixes::read(&model.extension_name_to_prefix)?;
+    let prefixes = |model: &Model| {
+        Prefixes::read(&model.extension_name_to_prefix)
+            .map_err(|(row, error)| ValidationError::Extension { row, error })
+    };
+    let own = prefixes(model)?;
     let resolved = crate::extension::resolved(model).map_err(|_| ValidationError::Extension {
         row: 0,
         error: ExtensionError::TooMany { found: model.extension_name_to_prefix.len() },
     })?;
     // The prefixes of the table may have been exchanged, but each row has one as before.
     let (model, prefixes) = match &resolved {
-        Cow::Borrowed(model) => (*model, prefixes),
-        Cow::Owned(model) => (model, Prefixes::read(&model.extension_name_to_prefix)?),
+        Cow::Borrowed(model) => (*model, own),
+        Cow::Owned(model) => (model, prefixes(model)?),
     };
     for (subgraph, graph) in model.subgraphs() {
         check_operands(model, &prefixes, subgraph, graph)?;
