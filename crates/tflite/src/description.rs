@@ -1,8 +1,7 @@
 //! What a file says of its tensors, for whoever shows them.
 
 use crate::error::{ImportError, Reason};
-use crate::file::{File, Operator, OperatorKind, Tensor};
-use crate::import::{known_lengths, type_name};
+use crate::file::{File, Operator, OperatorKind, Tensor, known_lengths, type_name};
 use crate::schema::{DimensionType, SparseIndexVectorRef, SparsityParametersRef, TensorType};
 use crate::{Metadata, Signature};
 use std::collections::HashMap;

@@ -3,6 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 
+/// For operators without a counterpart.
+pub(crate) const NO_OPERATION: &str = "the HAL has no such operation";
+/// For operators that the schema does not have.
+pub(crate) const NEWER: &str = "the operator is newer than this program";
+
+/// Reasons that an operator is refused for whatever its inputs are.
+pub(crate) const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
+
 /// Why a file could not be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -97,7 +105,7 @@ impl UnsupportedOperator {
     /// Whether there is nothing for the operator whatever its inputs are. Another one may have a
     /// counterpart for inputs of other shapes.
     pub fn is_unknown(&self) -> bool {
-        crate::import::OWN_REASONS.contains(&&*self.reason)
+        OWN_REASONS.contains(&&*self.reason)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::ImportOptions;
 use crate::error::{ImportError, Reason, Shown, beginning};
 use crate::excerpt::Excerpt;
-use crate::schema::{self, BuiltinOperator};
+use crate::schema::{self, BuiltinOperator, TensorType};
 use planus::ReadAsRoot;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -629,6 +629,20 @@ fn read_signatures(
         signatures.push(Signature { inputs, outputs, name: name.to_owned(), graph });
     }
     Ok(signatures)
+}
+
+/// The type as the format calls it.
+pub(crate) fn type_name(code: i8) -> String {
+    TensorType::try_from(code)
+        .map_or_else(|_| format!("type {code}"), |known| format!("{known:?}").to_uppercase())
+}
+
+/// The lengths of all axes, `None` where the file says that they are not known.
+pub(crate) fn known_lengths(tensor: &Tensor<'_>) -> Vec<Option<u32>> {
+    match &tensor.signature {
+        Some(signature) => signature.clone(),
+        None => tensor.shape.iter().copied().map(Some).collect(),
+    }
 }
 
 #[cfg(test)]

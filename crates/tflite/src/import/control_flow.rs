@@ -1,10 +1,10 @@
 //! IF, WHILE, STABLEHLO_CASE and STABLEHLO_COMPOSITE.
 
-use super::tensor::known_lengths;
 use super::variables::{Passed, is_handle};
 use super::{GraphImporter, Graphs, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
+use crate::file::known_lengths;
 use crate::schema::{BuiltinOptions2Ref, BuiltinOptionsRef};
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 

@@ -13,8 +13,8 @@
 
 use super::array::common_shape;
 use super::builder::Builder;
-use super::{GraphImporter, Imported, NO_OPERATION};
-use crate::error::Reason;
+use super::{GraphImporter, Imported};
+use crate::error::{NO_OPERATION, Reason};
 use crate::file::Operator;
 use crate::flexbuffer::Map;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};

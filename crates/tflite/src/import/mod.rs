@@ -32,11 +32,9 @@ mod tensor;
 mod variables;
 mod window;
 
-pub(crate) use tensor::{known_lengths, type_name};
-
 use crate::description;
-use crate::error::{ImportError, Reason, UnsupportedOperator};
-use crate::file::{File, Graph, Operator, OperatorKind};
+use crate::error::{ImportError, NEWER, NO_OPERATION, OWN_REASONS, Reason, UnsupportedOperator};
+use crate::file::{File, Graph, Operator, OperatorKind, known_lengths, type_name};
 use crate::graph::Stored;
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
@@ -62,12 +60,6 @@ const MOST_SHOWN_TENSORS: usize = 16;
 
 /// What the import of a subgraph takes of what it may make, for each tensor and operator.
 const BYTES_OF_A_PART: usize = 512;
-
-const NO_OPERATION: &str = "the HAL has no such operation";
-const NEWER: &str = "the operator is newer than this program";
-
-/// Reasons that an operator is refused for whatever its inputs are.
-pub(crate) const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
 
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;

@@ -1,10 +1,11 @@
 //! Tensors as operands: types, shapes, constants; and the small steps that all families share.
 
 use super::array::Array;
-use super::tensor::{Element, known_lengths, type_name};
+use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Buffer, Operator, Tensor};
+use crate::file::{known_lengths, type_name};
 use crate::schema::{ActivationFunctionType, Padding};
 use half::f16;
 use nnhal_hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};

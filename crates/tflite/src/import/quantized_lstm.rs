@@ -1,12 +1,14 @@
 //! Quantized LSTM: int8 with int16 states as QUANTIZED_LSTM, the basic kernel in uint8 as
 //! QUANTIZED_16BIT_LSTM, and the basic kernel in float32 as LSTM.
 
-use super::recurrent::BYTES_OF_A_STEP;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+
+/// What an unrolled step costs of the import's allowance: operations and operands.
+pub(super) const BYTES_OF_A_STEP: usize = 4096;
 
 /// The scale of what goes into a gate, where the file does not give one.
 const SCALE_OF_GATES: f32 = 1.0 / 4096.0;

@@ -3,7 +3,7 @@
 //! Weights beside float activations become float32. States are variable tensors in the file: their
 //! new value becomes an output of the model (see [`crate::State`]).
 
-use super::quantized_lstm::is_quantized_lstm;
+use super::quantized_lstm::{BYTES_OF_A_STEP, is_quantized_lstm};
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -13,9 +13,6 @@ use crate::schema::{
     LstmKernelType,
 };
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
-
-/// What an unrolled step costs of the import's allowance: operations and operands.
-pub(super) const BYTES_OF_A_STEP: usize = 4096;
 
 /// The settings that all LSTM operators share.
 struct LstmSettings {

@@ -68,17 +68,3 @@ impl Element {
         matches!(self, Self::Uint8 | Self::Int8 | Self::Int4 | Self::Int16)
     }
 }
-
-/// The type as the format calls it.
-pub(crate) fn type_name(code: i8) -> String {
-    TensorType::try_from(code)
-        .map_or_else(|_| format!("type {code}"), |known| format!("{known:?}").to_uppercase())
-}
-
-/// The lengths of all axes, `None` where the file says that they are not known.
-pub(crate) fn known_lengths(tensor: &Tensor<'_>) -> Vec<Option<u32>> {
-    match &tensor.signature {
-        Some(signature) => signature.clone(),
-        None => tensor.shape.iter().copied().map(Some).collect(),
-    }
-}

@@ -4,7 +4,7 @@ use crate::validate::{
     oldest_version, validate,
 };
 use nnhal_hal::{
-    ExtensionType, Memory, Model, ModelBuilder, Operand, OperandLifeTime, OperandSpec,
+    ErrorStatus, ExtensionType, Memory, Model, ModelBuilder, Operand, OperandLifeTime, OperandSpec,
     SubgraphBuilder,
 };
 
