@@ -231,7 +231,7 @@ fn json(
         .map(|filled| {
             serde_json::json!({
                 "name": filled.name,
-                "type": filled.tensor.data_type().to_string(),
+                "type": filled.data_type.to_string(),
                 "shape": filled.tensor.shape(),
                 "source": filled.source,
             })
@@ -254,7 +254,7 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outp
         text += &format!(
             "input  {} ({} {}): {}\n",
             input.name,
-            input.tensor.data_type(),
+            input.data_type,
             shape(input.tensor.shape()),
             input.source
         );

@@ -1,7 +1,7 @@
 //! [`Answer`]: what a person or a program is shown.
 
 use super::REFERENCE;
-use crate::commands::{shape, shortened};
+use crate::commands::{counted, shape, shortened};
 use nnhal::DataType;
 use nnhal::compare::{Compared, Comparison, Differs, Responsible, StepCompared};
 use serde_json::{Value, json};
@@ -44,11 +44,12 @@ impl Answer {
         if self.comparison.agree() {
             let count = outputs.len();
             let but = if self.is_step_wrong() { ", but a step on the way is wrong" } else { "" };
-            text += &format!("{judge} and {judged} agree in all {count} outputs{but}\n");
+            let all = if count == 1 { "the output" } else { &format!("all {count} outputs") };
+            text += &format!("{judge} and {judged} agree in {all}{but}\n");
         } else {
             let count = outputs.iter().filter(|it| it.differs.is_some()).count();
-            text +=
-                &format!("{judge} and {judged} differ in {count} of {} outputs\n", outputs.len());
+            let all = counted(outputs.len(), "output");
+            text += &format!("{judge} and {judged} differ in {count} of {all}\n");
         }
         for output in outputs {
             text += &described("output", output);
