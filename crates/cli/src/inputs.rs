@@ -55,6 +55,22 @@ impl ShapeArguments {
     }
 }
 
+impl InputArguments {
+    /// Whether all inputs have the shapes of the file's example.
+    fn is_of_example(&self) -> bool {
+        self.shapes.shapes.is_empty() && self.inputs.is_empty()
+    }
+
+    /// What a device's refusal becomes: with a hint, if it may be the shapes of the file's example that it refuses.
+    pub fn hinted(&self, model: &Model) -> impl Fn(nnhal::Error) -> CliError {
+        let may_help = self.is_of_example() && model.inputs().iter().any(leaves_open);
+        move |error| match error.status() {
+            Some(_) if may_help => CliError::Hinted { error, hint: SHAPE_HINT },
+            _ => error.into(),
+        }
+    }
+}
+
 /// What may help where a model is refused for the shape of its example.
 pub const SHAPE_HINT: &str = "its inputs leave lengths open, so that others than those of the file's example may do: --shape";
 
@@ -156,7 +172,7 @@ pub fn fill(
     if !inputs.iter().any(leaves_open) {
         return Err(error);
     }
-    if arguments.shapes.shapes.is_empty() && arguments.inputs.is_empty() {
+    if arguments.is_of_example() {
         return Err(match error {
             CliError::Library(error) => CliError::Hinted { error, hint: SHAPE_HINT },
             other => other,

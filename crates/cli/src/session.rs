@@ -1,6 +1,6 @@
 //! [`SessionArguments`]: where a model runs.
 
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::inputs::{self, ShapeArguments};
 use crate::limited;
 use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
@@ -244,21 +244,7 @@ impl SessionArguments {
     ///
     /// # Errors
     /// There is no such device, or it refuses the model.
-    pub fn open(&self, model: &Model) -> Result<Session> {
-        open(model, self.threads.options(&self.device))
+    pub fn open(&self, model: &Model) -> nnhal::Result<Session> {
+        model.session(self.threads.options(&self.device))
     }
-}
-
-/// Prepares a model.
-///
-/// # Errors
-/// There is no such device, or it refuses the model: then with a hint, if it may do for other shapes.
-pub fn open(model: &Model, options: SessionOptions) -> Result<Session> {
-    model.session(options).map_err(|error| {
-        let is_shape_open = model.inputs().iter().any(inputs::leaves_open);
-        match error.status() {
-            Some(_) if is_shape_open => CliError::Hinted { error, hint: inputs::SHAPE_HINT },
-            _ => error.into(),
-        }
-    })
 }

@@ -1,4 +1,5 @@
-"""Element types of fewer bits: constants that are unpacked, and what LiteRT computes with bfloat16."""
+"""Element types of fewer bits: constants that are unpacked, what LiteRT computes with bfloat16, and scales by channel that
+the HAL has no type for."""
 
 import numpy as np
 
@@ -62,6 +63,40 @@ def computed(operator, shape=SHAPE, more=lambda main, x: [], result="bfloat16", 
     return f"narrow_{operator.lower()}.bfloat16", make
 
 
+def by_channel(dtype, axis, shape=(3, 4, 5)):
+    """A constant with a scale and a zero point for each channel along an axis."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"channels {dtype} {axis}")
+        count = shape[axis]
+        scales = tuple(float(scale) for scale in draw(rng, (count,), 0.1, 0.5))
+        quant = graph.Quant(scales, tuple(int(it) for it in rng.integers(1, 9, count)), axis)
+        x = main.input("x", shape)
+        stored = main.const("stored", rng.integers(0, 100, shape).astype(dtype), dtype, quant)
+        floats = main.tensor("floats", shape)
+        main.op("DEQUANTIZE", [stored], [floats])
+        main.outputs(*main.op("ADD", [x, floats], [main.tensor("y", shape)], potScaleInt16=False))
+        return judge.Made(file.finish(), [judge.Run([draw(rng, shape)])], "schema", dtype)
+    return f"dequantize_by_channel_{axis}.{dtype}", make
+
+
+def matmul_by_channel(adjoint):
+    """A matrix of integers with a scale for each column, as ai-edge-quantizer writes them."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"matmul by channel {adjoint}")
+        shape, axis = ((1, 5, 4), 1) if adjoint else ((1, 4, 5), 2)
+        x = main.input("x", (1, 3, 4), "int8", graph.Quant.per_tensor(0.05, 3))
+        scales = tuple(float(scale) for scale in draw(rng, (5,), 0.005, 0.01))
+        y = main.const("y", rng.integers(-127, 128, shape).astype(np.int8), "int8", graph.Quant(scales, (0,) * 5, axis))
+        main.outputs(*main.op("BATCH_MATMUL", [x, y], [main.tensor("z", (1, 3, 5), "int8", graph.Quant.per_tensor(0.1, -5))],
+                              adjY=adjoint))
+        return judge.Made(file.finish(), [judge.Run([rng.integers(-128, 128, (1, 3, 4)).astype(np.int8)])], "schema", "int8")
+    return f"batch_matmul_by_channel{'_adjoint' if adjoint else ''}.int8", make
+
+
 def two(main, x):
     """Both inputs are computed."""
     return None
@@ -73,6 +108,11 @@ def given(*arrays):
 
 
 def all_cases():
+    for axis in range(3):
+        for dtype in ("int8", "uint8"):
+            yield by_channel(dtype, axis)
+    for adjoint in (False, True):
+        yield matmul_by_channel(adjoint)
     for dtype in ("int2", "uint4", "int4"):
         yield constant("DEQUANTIZE", dtype)
     for dtype in ("bfloat16", "int2", "uint4", "int4"):

@@ -5,7 +5,7 @@ mod answer;
 use super::{print, print_json};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
-use crate::session::{self, ModelArguments, Pair, Threads};
+use crate::session::{ModelArguments, Pair, Threads};
 pub use answer::{Answer, step_json};
 use answer::{Nearest, Winograd};
 use nnhal::compare::{self, Compared, Comparison, Limits, Responsible};
@@ -58,11 +58,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let inputs: Vec<Input<'_>> = inputs::values(&filled).collect();
-    let open = |device: &String| session::open(&model, arguments.threads.options(device));
+    let hinted = arguments.inputs.hinted(&model);
+    let open = |device: &String| model.session(arguments.threads.options(device)).map_err(&hinted);
     let (right, found) = (open(judge)?, open(judged)?);
     let limits =
         Limits { absolute: arguments.atol, relative: arguments.rtol, steps: arguments.steps };
-    let comparison = compare::run(&right, &found, &inputs, &limits)?;
+    let comparison = compare::run(&right, &found, &inputs, &limits).map_err(&hinted)?;
     let trial = Trial { arguments, model: &model, inputs: &inputs, limits };
     let answer = Answer {
         devices: [judge.clone(), judged.clone()],

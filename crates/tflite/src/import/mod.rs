@@ -11,6 +11,7 @@ mod control_flow;
 mod convolution;
 mod custom;
 mod elementwise;
+mod embedding;
 mod extended;
 mod fold;
 mod infer;

@@ -581,8 +581,54 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
+    /// Whether the integers of a constant have a scale for each channel and the HAL has no such type: they have zero
+    /// points, or no sign.
+    pub(super) fn has_other_channels(&self, index: usize) -> Imported<bool> {
+        let element = self.element(index)?;
+        let quantization = self.tensor(index).quantization.as_ref();
+        let is_by_channel = element.is_quantized() && element != Element::Int16;
+        Ok(is_by_channel
+            && self.is_constant(index)
+            && quantization.is_some_and(|it| {
+                let has_zero_points = it.zero_points.iter().any(|zero_point| *zero_point != 0);
+                it.scales.len() > 1 && (has_zero_points || !element.becomes_int8())
+            }))
+    }
+
+    /// The real numbers of such a constant.
+    fn of_other_channels(&mut self, index: usize) -> Imported<OperandId> {
+        let wrong =
+            |what: &str| Reason::new(format!("{}: {what}", self.tensor(index).shown_name()));
+        let Some(quantization) = &self.tensor(index).quantization else {
+            return Err(wrong("it has no scales"));
+        };
+        let dimensions = self.dimensions(index, false);
+        let axis = usize::try_from(quantization.dimension).unwrap_or(usize::MAX);
+        let count = quantization.scales.len();
+        if dimensions.get(axis).map(|length| *length as usize) != Some(count) {
+            return Err(wrong("it has not as many scales as channels"));
+        }
+        let bytes = self.constant_bytes(index)?;
+        self.file.allow(bytes.len().saturating_mul(size_of::<f32>()))?;
+        let inner = dimensions[axis + 1..].iter().map(|length| *length as usize).product::<usize>();
+        let is_signed = self.element(index)?.becomes_int8();
+        let real = |(at, byte): (usize, &u8)| {
+            let channel = at / inner.max(1) % count;
+            let stored = if is_signed { i64::from(byte.cast_signed()) } else { i64::from(*byte) };
+            let zero_point = quantization.zero_points.get(channel).copied().unwrap_or(0);
+            #[allow(clippy::cast_precision_loss)] // Zero points are those of 8 bits, or wrong.
+            let distance = stored.saturating_sub(zero_point) as f32;
+            quantization.scales[channel] * distance
+        };
+        let reals: Vec<f32> = bytes.iter().enumerate().map(real).collect();
+        Ok(self.builder.constant(OperandSpec::tensor_float32(dimensions), &reals))
+    }
+
     /// The tensor as float32: dequantized if need be.
     pub(super) fn as_float32(&mut self, index: usize) -> Imported<OperandId> {
+        if self.has_other_channels(index)? {
+            return self.of_other_channels(index);
+        }
         let operand = self.operand(index)?;
         let spec = self.builder.spec(operand);
         let operation = match spec.operand_type {

@@ -34,6 +34,11 @@ impl GraphImporter<'_, '_> {
 
     fn dequantize(&mut self, operator: &Operator<'_>) -> Imported {
         let input = self.input_tensor(operator, 0)?;
+        if self.has_other_channels(input)? {
+            let real = self.as_float32(input)?;
+            let output = self.output_tensor(operator, 0)?;
+            return self.emit_float32(real, output);
+        }
         let operand = self.operand(input)?;
         match self.element(input)? {
             element if element.is_float() || element.becomes_float32() => {

@@ -45,7 +45,6 @@ const NEVER: &str = "
 |---|---|
 | HASHTABLE, HASHTABLE_FIND, HASHTABLE_IMPORT, HASHTABLE_SIZE | LiteRT's tables have strings as keys or as values, which the HAL has no type for |
 | SKIP_GRAM | takes strings |
-| EMBEDDING_LOOKUP_SPARSE | not written yet |
 | STABLEHLO_CASE of more than two branches | not written yet |
 | RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
 | BFLOAT16 as an input or output of a graph | within graphs it is held as float32, rounded where LiteRT rounds; callers have no such type |
@@ -56,6 +55,7 @@ const NEVER: &str = "
 | WHILE whose variables change their size | the HAL's keep theirs |
 | lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
 | weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |
+| QUANTIZE to a scale for each channel, and what is made of that | the HAL has it for weights of int8 only; LiteRT's converter makes it of constants |
 | a grouped CONV_2D with dilation | the HAL has no such form |
 | Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
 

@@ -11,7 +11,6 @@ use super::file::Refused;
 use crate::commands::compare::{Answer, REFERENCE, step_json};
 use crate::commands::{beginning, shortened};
 use crate::error::{CliError, Result};
-use crate::session;
 use file::{Graph, Summary};
 use nnhal::compare::{self, Limits};
 use nnhal::{Error, FileInfo, Fill, Input, Model, Session};
@@ -60,7 +59,7 @@ pub fn write(
     let mut differences = None;
     if let Some(model) = &model {
         let names = arguments.device_names();
-        let open = |name: &String| session::open(model, arguments.session.threads.options(name));
+        let open = |name: &String| model.session(arguments.session.threads.options(name));
         let sessions = names.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for session in &sessions {
             devices.push(Device::measure(session, model)?);
