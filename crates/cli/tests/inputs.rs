@@ -107,7 +107,8 @@ fn arrays_of_other_types_orders_and_ranks_are_converted() {
 #[test]
 fn arrays_that_are_no_numbers_or_do_not_fit_are_refused_with_the_reason() {
     let complex = npy("<c8", false, "(1, 8, 8, 1)", &[0; 512]);
-    assert!(refusal(run(&["--input"]).arg(&complex), 3).contains("expected numbers"));
+    let refused = refusal(run(&["--input"]).arg(&complex), 3);
+    assert!(refused.contains("elements are complex64, expected float32"), "{refused}");
     let flat = npy("<f4", false, "(64,)", &[0; 256]);
     let text = refusal(run(&["--input"]).arg(&flat), 3);
     assert!(text.contains("shape is [64], expected [1, 8, 8, 1]"), "{text}");

@@ -81,22 +81,6 @@ def by_channel(dtype, axis, shape=(3, 4, 5)):
     return f"dequantize_by_channel_{axis}.{dtype}", make
 
 
-def matmul_by_channel(adjoint):
-    """A matrix of integers with a scale for each column, as ai-edge-quantizer writes them."""
-    def make():
-        file = graph.File()
-        main = file.graph()
-        rng = random(f"matmul by channel {adjoint}")
-        shape, axis = ((1, 5, 4), 1) if adjoint else ((1, 4, 5), 2)
-        x = main.input("x", (1, 3, 4), "int8", graph.Quant.per_tensor(0.05, 3))
-        scales = tuple(float(scale) for scale in draw(rng, (5,), 0.005, 0.01))
-        y = main.const("y", rng.integers(-127, 128, shape).astype(np.int8), "int8", graph.Quant(scales, (0,) * 5, axis))
-        main.outputs(*main.op("BATCH_MATMUL", [x, y], [main.tensor("z", (1, 3, 5), "int8", graph.Quant.per_tensor(0.1, -5))],
-                              adjY=adjoint))
-        return judge.Made(file.finish(), [judge.Run([rng.integers(-128, 128, (1, 3, 4)).astype(np.int8)])], "schema", "int8")
-    return f"batch_matmul_by_channel{'_adjoint' if adjoint else ''}.int8", make
-
-
 def two(main, x):
     """Both inputs are computed."""
     return None
@@ -111,8 +95,6 @@ def all_cases():
     for axis in range(3):
         for dtype in ("int8", "uint8"):
             yield by_channel(dtype, axis)
-    for adjoint in (False, True):
-        yield matmul_by_channel(adjoint)
     for dtype in ("int2", "uint4", "int4"):
         yield constant("DEQUANTIZE", dtype)
     for dtype in ("bfloat16", "int2", "uint4", "int4"):

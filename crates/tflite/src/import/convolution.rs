@@ -414,20 +414,6 @@ impl GraphImporter<'_, '_> {
         self.reshape_to(pixels, output)
     }
 
-    /// Whether a matrix of integers has a scale for each of its columns, or if it is transposed for each row: the HAL has
-    /// one for all.
-    fn is_scaled_by_column(&self, matrix: usize, is_transposed: bool) -> Imported<bool> {
-        let quantization = self.tensor(matrix).quantization.as_ref();
-        let Some(quantization) = quantization.filter(|it| it.scales.len() > 1) else {
-            return Ok(false);
-        };
-        let column = self.rank(matrix).checked_sub(if is_transposed { 2 } else { 1 });
-        if usize::try_from(quantization.dimension).ok() != column {
-            return Err(Reason::new("its scales are not one for each column of the result"));
-        }
-        Ok(true)
-    }
-
     fn batch_matmul(&mut self, operator: &Operator<'_>) -> Imported {
         let (mut adjoint_x, mut adjoint_y) = (false, false);
         if let Some(BuiltinOptionsRef::BatchMatMulOptions(options)) =
@@ -440,9 +426,8 @@ impl GraphImporter<'_, '_> {
         if !adjoint_x && self.dynamic_batch_matmul(x, y, adjoint_y, output)? {
             return Ok(());
         }
-        let in_floats =
-            self.element(output)? == Element::Int16 || self.is_scaled_by_column(y, adjoint_y)?;
-        let is_hybrid = in_floats || self.element(x)? != self.element(y)?;
+        let is_wide = self.element(output)? == Element::Int16;
+        let is_hybrid = is_wide || self.element(x)? != self.element(y)?;
         let (mut x_operand, mut y_operand) = if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
         } else {
@@ -482,18 +467,18 @@ impl GraphImporter<'_, '_> {
             self.builder.scalar_bool(adjoint_x),
             self.builder.scalar_bool(adjoint_y),
         ];
-        if rank <= 4 && !in_floats {
+        if rank <= 4 && !is_wide {
             return self.emit(OperationType::BatchMatmul, &inputs, output);
         }
         let mut spec = self.spec(output)?;
-        if in_floats {
+        if is_wide {
             spec = OperandSpec::tensor_float32(spec.dimensions);
         }
         let whole = spec.clone();
         let spec = if rank > 4 { flat_batches(spec)? } else { spec };
         let result = self.builder.operation(OperationType::BatchMatmul, inputs, spec);
         let result = if rank > 4 { self.reshape(result, whole)? } else { result };
-        if in_floats {
+        if is_wide {
             return self.emit_float32(result, output);
         }
         self.set(output, result);

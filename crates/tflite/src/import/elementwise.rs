@@ -95,7 +95,7 @@ impl GraphImporter<'_, '_> {
         let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
         match self.element(output)? {
-            // Sums and products modulo 2, of which LiteRT makes whether they are 0.
+            // LiteRT computes with 0 and 1, and keeps whether the result is 0.
             Element::Bool if operation == O::Add => return self.binary(operator, O::LogicalOr),
             Element::Bool if operation == O::Mul => return self.binary(operator, O::LogicalAnd),
             Element::Complex64

@@ -7,6 +7,9 @@ use crate::schema::{BuiltinOptionsRef, CombinerType};
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
 
+/// Axes of a sparse tensor: the file can say any number without holding anything of it.
+const MOST_AXES: u32 = 8;
+
 impl GraphImporter<'_, '_> {
     /// The rows that the same place of the sparse matrix names are added up, each times its weight. MEAN divides by the
     /// sum of the weights, SQRTN by the root of the sum of their squares; where nothing is, there is 0.
@@ -21,8 +24,9 @@ impl GraphImporter<'_, '_> {
         let [count, axes] = *self.shape(indexes)? else {
             return Err(Reason::new("its indexes are no matrix"));
         };
-        if axes < 2 {
-            return Err(Reason::new("its sparse tensor has one axis, expected 2 or more"));
+        if !(2..=MOST_AXES).contains(&axes) {
+            let what = format!("its sparse tensor has {axes} axes, expected 2 to {MOST_AXES}");
+            return Err(Reason::new(what));
         }
         let row = self.shape(table)?.split_off(1);
         let [ids, indexes, lengths, weights, table] =

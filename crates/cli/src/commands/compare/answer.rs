@@ -1,7 +1,7 @@
 //! [`Answer`]: what a person or a program is shown.
 
 use super::REFERENCE;
-use crate::commands::{counted, shape, shortened};
+use crate::commands::{shape, shortened};
 use nnhal::DataType;
 use nnhal::compare::{Compared, Comparison, Differs, Responsible, StepCompared};
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ impl Answer {
             text += &format!("{judge} and {judged} agree in {all}{but}\n");
         } else {
             let count = outputs.iter().filter(|it| it.differs.is_some()).count();
-            let all = counted(outputs.len(), "output");
-            text += &format!("{judge} and {judged} differ in {count} of {all}\n");
+            text +=
+                &format!("{judge} and {judged} differ in {count} of {} outputs\n", outputs.len());
         }
         for output in outputs {
             text += &described("output", output);
