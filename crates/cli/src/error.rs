@@ -19,6 +19,14 @@ pub enum CliError {
     /// What the library says.
     #[error(transparent)]
     Library(#[from] nnhal::Error),
+    /// What the library says, and what may help.
+    #[error("{error}\n  {hint}")]
+    Hinted {
+        /// What the library says.
+        error: nnhal::Error,
+        /// What may help.
+        hint: &'static str,
+    },
     /// What judging a device says.
     #[cfg(feature = "conformance")]
     #[error(transparent)]
@@ -57,14 +65,14 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,
-            Self::Library(error) if error.status().is_some() => 4,
+            Self::Library(error) | Self::Hinted { error, .. } if error.status().is_some() => 4,
             #[cfg(feature = "conformance")]
             Self::Conformance(error) => error.exit_code(),
             #[cfg(feature = "service")]
             Self::Service(_) => 4,
             #[cfg(feature = "serve")]
             Self::Serve(_) => 3,
-            Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
+            Self::File { .. } | Self::Input(_) | Self::Library(_) | Self::Hinted { .. } => 3,
         }
     }
 }

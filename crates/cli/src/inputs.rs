@@ -5,7 +5,7 @@ use crate::limited;
 use crate::session::ModelArguments;
 use nnhal::image::{self, Normalization};
 use nnhal::tflite::ImportError;
-use nnhal::{Fill as Values, Input, Model, Tensor, TensorInfo, npy};
+use nnhal::{DataType, Fill as Values, Input, Model, Tensor, TensorInfo, npy};
 use std::path::{Path, PathBuf};
 
 /// Where inputs come from.
@@ -27,11 +27,52 @@ pub struct InputArguments {
     /// Divides each pixel of an image, after the mean is taken [default: fits the input's type]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = divisor)]
     pub std: Option<f32>,
+    #[command(flatten)]
+    pub shapes: ShapeArguments,
+}
+
+/// Shapes of inputs.
+#[derive(Debug, Default, clap::Args)]
+pub struct ShapeArguments {
     /// Shape of an input, as 1,224,224,3; without one and without a file that has one, that of the
     /// model's example
     #[arg(long = "shape", value_name = "[NAME=]LENGTHS")]
     pub shapes: Vec<String>,
 }
+
+impl ShapeArguments {
+    /// By input: the shape that is asked for.
+    ///
+    /// # Errors
+    /// One names no input, or is no shape.
+    pub fn of(&self, inputs: &[TensorInfo]) -> Result<Vec<Option<Vec<usize>>>> {
+        let mut wanted = vec![None; inputs.len()];
+        for given in &self.shapes {
+            let (index, text) = assign(given, inputs)?;
+            wanted[index] = Some(parse_shape(text)?);
+        }
+        Ok(wanted)
+    }
+}
+
+impl InputArguments {
+    /// Whether all inputs have the shapes of the file's example.
+    fn is_of_example(&self) -> bool {
+        self.shapes.shapes.is_empty() && self.inputs.is_empty()
+    }
+
+    /// What a device's refusal becomes: with a hint, if it may be the shapes of the file's example that it refuses.
+    pub fn hinted(&self, model: &Model) -> impl Fn(nnhal::Error) -> CliError {
+        let may_help = self.is_of_example() && model.inputs().iter().any(leaves_open);
+        move |error| match error.status() {
+            Some(_) if may_help => CliError::Hinted { error, hint: SHAPE_HINT },
+            _ => error.into(),
+        }
+    }
+}
+
+/// What may help where a model is refused for the shape of its example.
+pub const SHAPE_HINT: &str = "its inputs leave lengths open, so that others than those of the file's example may do: --shape";
 
 /// A number that something is divided by.
 fn divisor(text: &str) -> Result<f32, String> {
@@ -61,6 +102,8 @@ pub struct Filled {
     pub name: String,
     /// The value; of the input's own type, or real numbers that become such.
     pub tensor: Tensor,
+    /// The type that the model takes.
+    pub data_type: DataType,
     /// For people.
     pub source: String,
 }
@@ -107,27 +150,36 @@ pub fn fill(
     model: &ModelArguments,
     loaded: Result<Model>,
 ) -> Result<(Model, Vec<Filled>)> {
+    let piped = [&model.model]
+        .into_iter()
+        .map(|path| limited::is_standard_input(path))
+        .chain(arguments.inputs.iter().map(|given| given == "-" || given.ends_with("=-")));
+    if piped.filter(|is_piped| *is_piped).count() > 1 {
+        return Err(CliError::Input(
+            "standard input can be one thing only, and - is given twice".into(),
+        ));
+    }
     let error = match loaded {
         Ok(model) => return fill_loaded(arguments, model),
         Err(error) => error,
     };
     // It may be the shape of the file's example that nothing runs at.
-    let CliError::Library(nnhal::Error::Import { source: ImportError::Unsupported { .. }, .. }) =
-        &error
-    else {
+    if !is_unsupported(&error) {
         return Err(error);
-    };
+    }
     let Some(file) = model.file()? else { return Err(error) };
     let inputs = file.inputs()?;
     if !inputs.iter().any(leaves_open) {
         return Err(error);
     }
-    if arguments.shapes.is_empty() && arguments.inputs.is_empty() {
-        let hint = "its inputs leave lengths open, so that others than those of the file's example may do: --shape";
-        return Err(CliError::Input(format!("{error}\n  {hint}")));
+    if arguments.is_of_example() {
+        return Err(match error {
+            CliError::Library(error) => CliError::Hinted { error, hint: SHAPE_HINT },
+            other => other,
+        });
     }
     let filled = values_of(arguments, &inputs)?;
-    let model = file.model(&shapes_of(&filled), arguments.shapes.is_empty())?;
+    let model = file.model(&shapes_of(&filled), arguments.shapes.shapes.is_empty())?;
     Ok((model, filled))
 }
 
@@ -144,7 +196,7 @@ fn fill_loaded(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<F
         return Ok((model, filled));
     }
     // What is asked for by name may contradict the file.
-    let model = model.with_input_shapes(&shapes_of(&filled), arguments.shapes.is_empty())?;
+    let model = model.with_input_shapes(&shapes_of(&filled), arguments.shapes.shapes.is_empty())?;
     Ok((model, filled))
 }
 
@@ -155,11 +207,7 @@ fn shapes_of(filled: &[Filled]) -> Vec<Option<Vec<usize>>> {
 /// A value for every input.
 fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Filled>> {
     let count = inputs.len();
-    let mut wanted: Vec<Option<Vec<usize>>> = vec![None; count];
-    for given in &arguments.shapes {
-        let (index, text) = assign(given, inputs)?;
-        wanted[index] = Some(parse_shape(text)?);
-    }
+    let wanted = arguments.shapes.of(inputs)?;
     let mut files: Vec<Option<PathBuf>> = vec![None; count];
     for given in &arguments.inputs {
         let (index, file) = assign(given, inputs)?;
@@ -192,13 +240,20 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
             Some(wanted) => check_shape(info, wanted, tensor.shape())?,
             None => check_lengths(info, tensor.shape())?,
         }
-        filled.push(Filled { name: info.name.clone(), tensor, source });
+        let data_type = info.data_type;
+        filled.push(Filled { name: info.name.clone(), tensor, data_type, source });
     }
     Ok(filled)
 }
 
+/// Whether it is operators for which there is nothing that a model is refused for.
+pub fn is_unsupported(error: &CliError) -> bool {
+    use nnhal::Error::Import;
+    matches!(error, CliError::Library(Import { source: ImportError::Unsupported { .. }, .. }))
+}
+
 /// Whether the file leaves lengths of an input open, whatever the import made of them.
-fn leaves_open(info: &TensorInfo) -> bool {
+pub fn leaves_open(info: &TensorInfo) -> bool {
     info.shape_signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
 }
 
@@ -220,15 +275,13 @@ fn from_file(
 ) -> Result<(Tensor, String)> {
     let is_standard = limited::is_standard_input(path);
     let shown = if is_standard { "standard input".to_owned() } else { path.display().to_string() };
-    let extension = path.extension().map(|it| it.to_string_lossy().to_lowercase());
-    let has = |all: &[&str]| extension.as_deref().is_some_and(|it| all.contains(&it));
-    // What comes through a pipe has no name, and its first bytes tell.
-    let piped = if is_standard { limited::read(path, PIPE_LIMIT)? } else { Vec::new() };
-    if has(&["npy"]) || npy::is_npy(&piped) {
-        let file = if is_standard {
-            npy::Reader::of_bytes(path, &piped)?
-        } else {
-            npy::Reader::open(path)?
+    let raw_shape = wanted.unwrap_or(&info.example_shape);
+    let raw_length = info.data_type.byte_length(raw_shape).unwrap_or(usize::MAX);
+    let Given { form, piped } = Given::look(path, raw_length)?;
+    if form == Form::Array {
+        let file = match &piped {
+            Some(piped) => npy::Reader::of_bytes(path, piped)?,
+            None => npy::Reader::open(path)?,
         };
         let about = |error: nnhal::Error| CliError::Input(format!("{shown}: {error}"));
         // Before any element is read.
@@ -238,9 +291,15 @@ fn from_file(
             check_shape(info, wanted.unwrap_or_default(), file.shape())?;
         }
         check_count(info, file.shape())?;
-        return Ok((file.read()?.into_input(info).map_err(about)?, shown));
+        let tensor = file.read()?;
+        let (found, expected) = (tensor.data_type(), info.data_type);
+        let converted = match found == expected {
+            true => shown.clone(),
+            false => format!("{shown}, converted from {found}"),
+        };
+        return Ok((tensor.into_input(info).map_err(about)?, converted));
     }
-    if has(&image::EXTENSIONS) || image::is_image(&piped) {
+    if form == Form::Picture {
         let usual = Normalization::default_for(info);
         let normalization = Normalization {
             mean: arguments.mean.unwrap_or(usual.mean),
@@ -250,10 +309,9 @@ fn from_file(
             Some(shape) => shape.iter().copied().map(Some).collect(),
             None => open_lengths(info).to_vec(),
         };
-        let tensor = if is_standard {
-            image::load_bytes(&piped, path, info, &shape, normalization)?
-        } else {
-            image::load(path, info, &shape, normalization)?
+        let tensor = match &piped {
+            Some(piped) => image::load_bytes(piped, path, info, &shape, normalization)?,
+            None => image::load(path, info, &shape, normalization)?,
         };
         let source = format!(
             "{shown}, resized to the input's size, (pixel - {}) / {}",
@@ -261,12 +319,75 @@ fn from_file(
         );
         return Ok((tensor, source));
     }
-    let shape = wanted.unwrap_or(&info.example_shape);
-    let most = info.data_type.byte_length(shape).unwrap_or(usize::MAX);
-    let bytes = if is_standard { piped } else { limited::read(path, most)? };
-    let tensor = Tensor::from_bytes(info.data_type, shape, &bytes)
+    let bytes = match piped {
+        Some(piped) => piped,
+        None => limited::read(path, raw_length)?,
+    };
+    let tensor = Tensor::from_bytes(info.data_type, raw_shape, &bytes)
         .map_err(|error| CliError::Input(format!("{shown}: {error}")))?;
     Ok((tensor.with_quantization(info.quantization()), shown))
+}
+
+/// What the bytes of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Array,
+    Picture,
+    Raw,
+}
+
+/// A file for an input, as far as it has been looked at.
+struct Given {
+    form: Form,
+    /// All of it, if it cannot be read twice.
+    piped: Option<Vec<u8>>,
+}
+
+/// Bytes that tell what a file is.
+const TELLING: usize = 16;
+
+impl Given {
+    /// Looks at a file: its name tells what it is, or else its first bytes do, unless it has as many bytes as the raw
+    /// value of the input.
+    fn look(path: &Path, raw_length: usize) -> Result<Self> {
+        let is_standard = limited::is_standard_input(path);
+        let extension = path.extension().map(|it| it.to_string_lossy().to_lowercase());
+        let has = |all: &[&str]| extension.as_deref().is_some_and(|it| all.contains(&it));
+        if !is_standard && has(&["npy"]) {
+            return Ok(Self { form: Form::Array, piped: None });
+        }
+        if !is_standard && has(&image::EXTENSIONS) {
+            return Ok(Self { form: Form::Picture, piped: None });
+        }
+        let form = |bytes: &[u8], length: u64| {
+            if length == raw_length as u64 {
+                return Ok(Form::Raw);
+            }
+            if npy::is_npy(bytes) {
+                return Ok(Form::Array);
+            }
+            if image::is_image(bytes) {
+                return Ok(Form::Picture);
+            }
+            let other = if bytes.starts_with(b"PK\x03\x04") {
+                "an archive, as .npz files are: its arrays (.npy) can be given one by one"
+            } else if image::is_other_image(bytes) {
+                "a picture of a format that is not read: PNG, JPEG, BMP, WebP and TIFF are"
+            } else {
+                return Ok(Form::Raw);
+            };
+            Err(CliError::Input(format!("{}: it is {other}", path.display())))
+        };
+        let mut from = limited::open(path)?;
+        let beginning = limited::read_from(&mut from, path, TELLING as u64)?;
+        if let Some(length) = limited::length(path)? {
+            return Ok(Self { form: form(&beginning, length)?, piped: None });
+        }
+        let is_known = npy::is_npy(&beginning) || image::is_image(&beginning);
+        let most = if is_known { PIPE_LIMIT } else { raw_length };
+        let piped = limited::read_behind(beginning, from, path, most)?;
+        Ok(Self { form: form(&piped, piped.len() as u64)?, piped: Some(piped) })
+    }
 }
 
 /// Refuses a value of another shape than the file says, where it says one.

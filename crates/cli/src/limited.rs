@@ -15,26 +15,63 @@ pub fn is_standard_input(path: &Path) -> bool {
 /// # Errors
 /// It cannot be read, has more bytes, or there is no memory for them.
 pub fn read(path: &Path, most: usize) -> Result<Vec<u8>> {
-    if is_standard_input(path) {
-        return read_from(std::io::stdin().lock(), "standard input".as_ref(), most);
-    }
-    let file = File::open(path).map_err(CliError::file(path))?;
-    // A pipe or device has no length.
-    if file.metadata().map_err(CliError::file(path))?.len() > most as u64 {
+    if length(path)?.is_some_and(|length| length > most as u64) {
         return Err(too_long(path, most));
     }
-    read_from(file, path, most)
+    read_behind(Vec::new(), open(path)?, path, most)
 }
 
-fn read_from(from: impl Read, path: &Path, most: usize) -> Result<Vec<u8>> {
-    let limit = (most as u64).saturating_add(1);
+/// A file, or standard input.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if is_standard_input(path) {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    Ok(Box::new(File::open(path).map_err(CliError::file(path))?))
+}
+
+/// How many bytes a file has; `None` of a pipe or device, which can be read once only.
+///
+/// # Errors
+/// It is not there.
+pub fn length(path: &Path) -> Result<Option<u64>> {
+    if is_standard_input(path) {
+        return Ok(None);
+    }
+    let metadata = std::fs::metadata(path).map_err(CliError::file(path))?;
+    Ok(metadata.is_file().then_some(metadata.len()))
+}
+
+/// The next bytes, `most` of them or fewer.
+///
+/// # Errors
+/// They cannot be read, or there is no memory for them.
+pub fn read_from(from: impl Read, path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(limit).read_to_end(&mut bytes).map_err(CliError::file(path))?;
+    from.take(most).read_to_end(&mut bytes).map_err(CliError::file(shown(path)))?;
+    Ok(bytes)
+}
+
+/// All bytes, the first of which have been read; `most` of them or fewer.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_behind(first: Vec<u8>, from: impl Read, path: &Path, most: usize) -> Result<Vec<u8>> {
+    let mut bytes = first;
+    let left = (most as u64).saturating_add(1).saturating_sub(bytes.len() as u64);
+    from.take(left).read_to_end(&mut bytes).map_err(CliError::file(shown(path)))?;
     if bytes.len() > most { Err(too_long(path, most)) } else { Ok(bytes) }
 }
 
+fn shown(path: &Path) -> &Path {
+    if is_standard_input(path) { Path::new("standard input") } else { path }
+}
+
 fn too_long(path: &Path, most: usize) -> CliError {
-    CliError::Input(format!("{}: more than {most} bytes, which is the limit", path.display()))
+    let path = shown(path).display();
+    CliError::Input(format!("{path}: more than {most} bytes, which is the limit"))
 }
 
 #[cfg(test)]

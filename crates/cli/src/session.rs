@@ -1,11 +1,13 @@
 //! [`SessionArguments`]: where a model runs.
 
 use crate::error::Result;
+use crate::inputs::{self, ShapeArguments};
 use crate::limited;
 use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Once;
 
 /// Where a model runs.
@@ -16,6 +18,23 @@ pub struct SessionArguments {
     pub device: String,
     #[command(flatten)]
     pub threads: Threads,
+}
+
+/// Two names of devices, as `A,B`.
+#[derive(Debug, Clone)]
+pub struct Pair(pub [String; 2]);
+
+impl FromStr for Pair {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(',') {
+            Some((first, second)) if ![first, second].contains(&"") && !second.contains(',') => {
+                Ok(Self([first.to_owned(), second.to_owned()]))
+            }
+            _ => Err("it takes two names: A,B"),
+        }
+    }
 }
 
 /// Where what happens is written.
@@ -145,6 +164,29 @@ impl ModelArguments {
         self.load_from(source)
     }
 
+    /// The model of a file that has been described, for the shapes that are asked for.
+    ///
+    /// # Errors
+    /// It cannot be imported for these shapes, or there is no such signature.
+    pub fn load_shaped(&self, file: &Described, shapes: &ShapeArguments) -> Result<Model> {
+        let loaded = self.load_described(file);
+        if shapes.shapes.is_empty() {
+            return loaded;
+        }
+        match loaded {
+            Ok(model) => Ok(model.with_input_shapes(&shapes.of(model.inputs())?, false)?),
+            // Only the shape of the file's example may be what is refused.
+            Err(error) if inputs::is_unsupported(&error) => {
+                let file = match &file.piped {
+                    Some(piped) => self.file_of(ModelFile::open(piped)?),
+                    None => self.file_of(ModelFile::open(&self.model)?),
+                };
+                file.model(&shapes.of(&file.inputs()?)?, false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The file, of which a model becomes for shapes that are chosen then; `None` of one that came through a pipe.
     ///
     /// # Errors
@@ -153,7 +195,10 @@ impl ModelArguments {
         if limited::is_standard_input(&self.model) {
             return Ok(None);
         }
-        let file = ModelFile::open(&self.model)?;
+        Ok(Some(self.file_of(ModelFile::open(&self.model)?)))
+    }
+
+    fn file_of(&self, file: ModelFile) -> File {
         let subgraph = match &self.signature {
             None => 0,
             Some(name) => {
@@ -162,7 +207,7 @@ impl ModelArguments {
                 found.map_or(0, |signature| signature.subgraph)
             }
         };
-        Ok(Some(File { file, subgraph, dequantized_weights: self.dequantized_weights }))
+        File { file, subgraph, dequantized_weights: self.dequantized_weights }
     }
 }
 
@@ -199,7 +244,7 @@ impl SessionArguments {
     ///
     /// # Errors
     /// There is no such device, or it refuses the model.
-    pub fn open(&self, model: &Model) -> Result<Session> {
-        Ok(model.session(self.threads.options(&self.device))?)
+    pub fn open(&self, model: &Model) -> nnhal::Result<Session> {
+        model.session(self.threads.options(&self.device))
     }
 }

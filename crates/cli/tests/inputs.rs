@@ -107,7 +107,8 @@ fn arrays_of_other_types_orders_and_ranks_are_converted() {
 #[test]
 fn arrays_that_are_no_numbers_or_do_not_fit_are_refused_with_the_reason() {
     let complex = npy("<c8", false, "(1, 8, 8, 1)", &[0; 512]);
-    assert!(refusal(run(&["--input"]).arg(&complex), 3).contains("expected numbers"));
+    let refused = refusal(run(&["--input"]).arg(&complex), 3);
+    assert!(refused.contains("elements are complex64, expected float32"), "{refused}");
     let flat = npy("<f4", false, "(64,)", &[0; 256]);
     let text = refusal(run(&["--input"]).arg(&flat), 3);
     assert!(text.contains("shape is [64], expected [1, 8, 8, 1]"), "{text}");
@@ -221,6 +222,10 @@ fn a_model_that_its_examples_shape_does_not_fit_runs_at_others() {
     // A graph can be made of it with an open length, which no device takes where the example's is meant.
     let refused = refusal(&mut command(&["run"]), 4);
     assert!(refused.contains("CONV_2D") && refused.contains("4 wide"), "{refused}");
+    assert!(
+        refused.ends_with("others than those of the file's example may do: --shape\n"),
+        "{refused}"
+    );
     for first in ["run", "compare"] {
         let (code, stdout, stderr) = outcome(&mut command(&[first, "--shape", "1,1,6,1"]));
         assert_eq!(code, 0, "{stdout}{stderr}");
@@ -235,4 +240,92 @@ fn a_model_that_its_examples_shape_does_not_fit_runs_at_others() {
     let (code, stdout, stderr) = outcome(&mut command(&["run", "--input", input]));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("min 10.000000, max 14.000000"), "{stdout}");
+}
+
+/// The same with an operator behind it that wants every length known, so that the import itself refuses the example.
+#[test]
+fn a_model_that_cannot_be_imported_for_its_examples_shape_is_run_and_inspected_at_others() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unpacked_sums_of_four.tflite");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.arg(arguments[0]).arg(&model).args(&arguments[1..]);
+        command
+    };
+    let hint = "others than those of the file's example may do: --shape";
+    for first in ["run", "bench", "compare"] {
+        let refused = refusal(&mut command(&[first]), 3);
+        assert!(refused.contains("UNPACK") || refused.contains("CONV_2D"), "{refused}");
+        assert!(refused.contains(hint), "{refused}");
+    }
+    let (code, stdout, stderr) = outcome(&mut command(&["run", "--shape", "1,1,6,1"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("output z (float32 1x3x1)"), "{stdout}");
+    let (code, stdout, _) = outcome(&mut command(&["inspect"]));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("no model becomes of it") && stdout.contains(hint), "{stdout}");
+    let (code, stdout, stderr) = outcome(&mut command(&["inspect", "--shape", "1,1,6,1"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("1x1x3x1") && !stdout.contains(hint), "{stdout}");
+    let (code, stdout, stderr) =
+        outcome(&mut command(&["inspect", "--plan", "--shape", "1,1,6,1"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("conv2d"), "{stdout}");
+    // The third one is of another length than the filter has.
+    assert!(refusal(&mut command(&["run", "--shape", "1,1,3,1"]), 3).contains("4 wide"));
+}
+
+#[test]
+fn files_without_a_name_for_what_they_are_are_recognized() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let picture = of("picture", &std::fs::read(asset("digit_7.png")).unwrap());
+    assert_eq!(best(run(&["--input"]).arg(&picture)), 7);
+    let array = npy("<f4", false, "(1, 8, 8, 1)", &[0; 4 * 64]);
+    let array = of("array", &std::fs::read(&array).unwrap());
+    assert_eq!(outcome(run(&["--input"]).arg(&array)).0, 0);
+    // As many bytes as the input has are the input, whatever they begin with.
+    let raw = of("raw", &[b"BM", &[0; 4 * 64 - 2][..]].concat());
+    assert_eq!(outcome(run(&["--input"]).arg(&raw)).0, 0);
+    let archive = refusal(run(&["--input"]).arg(of("many.npz", b"PK\x03\x04 and so on")), 3);
+    assert!(archive.contains("can be given one by one"), "{archive}");
+    let other = refusal(run(&["--input"]).arg(of("picture.gif", b"GIF89a and so on, more")), 3);
+    assert!(other.contains("PNG, JPEG, BMP, WebP and TIFF"), "{other}");
+    let text = refusal(run(&["--input"]).arg(of("text", b"neither")), 3);
+    assert!(text.contains("7 bytes do not make a tensor"), "{text}");
+}
+
+#[test]
+fn standard_input_is_one_thing_only() {
+    let model = std::fs::read(asset("digits_float32.tflite")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.args(["run", "-", "--input", "-"]).write_stdin(model);
+    let refused = refusal(&mut command, 3);
+    assert!(refused.contains("- is given twice"), "{refused}");
+}
+
+#[test]
+fn what_was_converted_is_said_so() {
+    let integers = npy("<i4", false, "(1, 8, 8, 1)", &[0; 4 * 64]);
+    let (code, stdout, _) = outcome(run(&["--input"]).arg(&*integers));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("(float32 1x8x8x1)"), "{stdout}");
+    assert!(stdout.contains("converted from int32"), "{stdout}");
+}
+
+#[test]
+fn two_devices_are_two_names() {
+    for first in ["compare", "inspect"] {
+        for names in ["nnhal-cpu", "nnhal-cpu,", "a,b,c"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+            command.arg(first).arg(asset("digits_float32.tflite")).args(["--devices", names]);
+            if first == "inspect" {
+                command.args(["--html", "page.html"]);
+            }
+            assert!(refusal(&mut command, 2).contains("two names"));
+        }
+    }
 }

@@ -21,7 +21,7 @@ impl Tensor {
         }
         let integers = tensor.integers().ok_or(Error::Type { found, expected })?;
         let shape = tensor.shape().to_vec();
-        if expected.is_float() {
+        if expected.is_float() || expected == DataType::Complex64 {
             #[allow(clippy::cast_precision_loss)] // Rounding is what is meant.
             let reals: Vec<f64> = integers.iter().map(|it| *it as f64).collect();
             return Self::new(shape, &reals);

@@ -4,8 +4,9 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use nnhal_hal::OperandType;
 use nnhal_ops::extension::{
-    TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64,
+    TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64,
 };
+use num_complex::Complex32;
 use std::fmt;
 
 /// The element type of a tensor, as model files name them.
@@ -36,6 +37,8 @@ pub enum DataType {
     Uint64,
     /// `bool`, a byte each.
     Bool,
+    /// `num_complex::Complex32`: two `f32`, the real part first.
+    Complex64,
     /// Two signed integers in a byte; only constants of files have it.
     Int4,
     /// Another type of the file format, by its code there; no tensor that runs has it.
@@ -43,7 +46,7 @@ pub enum DataType {
 }
 
 /// By code in the file format.
-const OF_FORMAT: [(i8, DataType); 13] = [
+const OF_FORMAT: [(i8, DataType); 14] = [
     (0, DataType::Float32),
     (1, DataType::Float16),
     (2, DataType::Int32),
@@ -51,6 +54,7 @@ const OF_FORMAT: [(i8, DataType); 13] = [
     (4, DataType::Int64),
     (6, DataType::Bool),
     (7, DataType::Int16),
+    (8, DataType::Complex64),
     (9, DataType::Int8),
     (10, DataType::Float64),
     (12, DataType::Uint64),
@@ -66,7 +70,7 @@ impl DataType {
             Self::Int8 | Self::Uint8 | Self::Bool => Some(1),
             Self::Float16 | Self::Int16 | Self::Uint16 => Some(2),
             Self::Float32 | Self::Int32 | Self::Uint32 => Some(4),
-            Self::Float64 | Self::Int64 | Self::Uint64 => Some(8),
+            Self::Float64 | Self::Int64 | Self::Uint64 | Self::Complex64 => Some(8),
             Self::Int4 | Self::Other(_) => None,
         }
     }
@@ -111,13 +115,14 @@ impl DataType {
             Self::Uint32 => "uint32",
             Self::Uint64 => "uint64",
             Self::Bool => "bool",
+            Self::Complex64 => "complex64",
             Self::Int4 => "int4",
             Self::Other(_) => "another type",
         }
     }
 
     /// The type of what an operand of a device stores; `None` for that of an extension other than
-    /// [`nnhal_ops::extension`], or for complex numbers.
+    /// [`nnhal_ops::extension`].
     pub fn of_operand(operand_type: OperandType) -> Option<Self> {
         Some(match operand_type {
             OperandType::TensorFloat32 | OperandType::Float32 => Self::Float32,
@@ -136,6 +141,7 @@ impl DataType {
             TENSOR_UINT32 => Self::Uint32,
             TENSOR_UINT16 => Self::Uint16,
             TENSOR_FLOAT64 => Self::Float64,
+            TENSOR_COMPLEX64 => Self::Complex64,
             OperandType::Subgraph | OperandType::Oem | OperandType::Extension(_) => return None,
         })
     }
@@ -212,7 +218,8 @@ elements!(
     u16: Uint16,
     u32: Uint32,
     u64: Uint64,
-    bool: Bool
+    bool: Bool,
+    Complex32: Complex64
 );
 
 impl sealed::Sealed for f16 {
@@ -256,5 +263,6 @@ mod tests {
         check::<bool>();
         check::<u64>();
         check::<i16>();
+        check::<Complex32>();
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::model::Model;
 use crate::tensor::Tensor;
+use num_complex::Complex32;
 
 /// Generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -12,7 +13,8 @@ pub enum Fill {
     /// The real number 0; of a quantized type its zero point.
     #[default]
     Zeros,
-    /// Floats from 0 to 1, quantized values of the whole range of their type, other integers 0.
+    /// Floats and both parts of complex numbers from 0 to 1, quantized values of the whole range of their type, other
+    /// integers 0.
     /// The same seed gives the same values.
     Random {
         /// Where the sequence begins.
@@ -47,7 +49,8 @@ impl Fill {
 
     /// Whether values of a tensor are drawn, rather than 0.
     pub fn draws(self, info: &TensorInfo) -> bool {
-        matches!(self, Self::Random { .. }) && (info.data_type.is_float() || is_quantized(info))
+        let is_random = matches!(self, Self::Random { .. });
+        is_random && (is_of_floats(info.data_type) || is_quantized(info))
     }
 
     /// A value of this shape.
@@ -67,9 +70,16 @@ impl Fill {
             return Err(Error::TooLarge { data_type, shape: shape.to_vec() });
         }
         let quantization = info.quantization();
-        if self.draws(info) && !data_type.is_float() {
+        if self.draws(info) && !is_of_floats(data_type) {
             let mut tensor = Tensor::zeros(data_type, shape)?.with_quantization(quantization);
             tensor.as_bytes_mut().iter_mut().for_each(|byte| *byte = random.u8(..));
+            return Ok(tensor);
+        }
+        if self.draws(info) && data_type == DataType::Complex64 {
+            let mut tensor = Tensor::zeros(data_type, shape)?;
+            for number in tensor.as_mut_slice::<Complex32>()? {
+                *number = Complex32::new(random.f32(), random.f32());
+            }
             return Ok(tensor);
         }
         let count = shape.iter().product();
@@ -82,6 +92,10 @@ impl Fill {
         }
         Tensor::from_reals(data_type, shape, quantization, &reals)
     }
+}
+
+fn is_of_floats(data_type: DataType) -> bool {
+    data_type.is_float() || data_type == DataType::Complex64
 }
 
 fn is_quantized(info: &TensorInfo) -> bool {

@@ -65,6 +65,11 @@ pub fn is_image(bytes: &[u8]) -> bool {
     ::image::guess_format(bytes).is_ok_and(|format| format.reading_enabled())
 }
 
+/// Whether a file that begins with these bytes is an image of a format that [`load`] does not read.
+pub fn is_other_image(bytes: &[u8]) -> bool {
+    ::image::guess_format(bytes).is_ok_and(|format| !format.reading_enabled())
+}
+
 /// Reads a PNG, JPEG, BMP, WebP or TIFF into a tensor for an input, of the input's type. It is turned
 /// as its EXIF orientation says.
 ///

@@ -78,6 +78,7 @@ pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
 pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};
+pub use num_complex::Complex32;
 pub use options::{RunOptions, SessionOptions};
 pub use position::Position;
 pub use profile::{Profile, ProfiledStep};

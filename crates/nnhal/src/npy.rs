@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use half::f16;
 use npyz::{AutoSerialize, DType, NpyFile, Order, TypeStr, WriterBuilder};
+use num_complex::Complex32;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Chain, Cursor, Read};
 use std::path::Path;
@@ -109,6 +110,7 @@ impl<'a> Reader<'a> {
             "u4" => self.read_as::<u32>(),
             "u8" => self.read_as::<u64>(),
             "b1" => self.read_as::<bool>(),
+            "c8" => self.read_as::<Complex32>(),
             _ => Err(Error::Content {
                 path: self.path.to_owned(),
                 what: format!("elements are {text}, expected numbers or truth values"),
@@ -215,6 +217,7 @@ pub fn save(path: &Path, tensor: &Tensor) -> Result<()> {
         DataType::Uint16 => write::<u16>(path, tensor),
         DataType::Uint32 => write::<u32>(path, tensor),
         DataType::Uint64 => write::<u64>(path, tensor),
+        DataType::Complex64 => write::<Complex32>(path, tensor),
         // Any byte but 0 is true; as such it is written.
         DataType::Bool => {
             let truths: Vec<bool> = tensor.as_bytes().iter().map(|byte| *byte != 0).collect();
@@ -275,6 +278,7 @@ mod tests {
             Tensor::new([2], &[1_u16, 0x8002]),
             Tensor::new([2], &[false, true]),
             Tensor::new([0, 3], &[0_u32; 0]),
+            Tensor::new([2], &[Complex32::new(1.5, -2.0), Complex32::new(0.0, 1.0)]),
         ] {
             let tensor = tensor.unwrap();
             save(&path, &tensor).unwrap();

@@ -147,7 +147,8 @@ impl<'a> IntoIterator for &'a Outputs {
 /// own, which is used again by the next.
 ///
 /// The variables of a stateful model are the session's: its runs wait for each other. For several
-/// streams make a [`Runner`] for each.
+/// streams make a [`Runner`] for each. Where a run's inputs have other lengths than those of the run before, and the
+/// model has to be prepared for them, resource variables stay and variable tensors begin anew.
 #[derive(Debug)]
 pub struct Session {
     base: Program,
@@ -344,7 +345,14 @@ impl Session {
         let inputs = inputs.into_iter().map(Into::into);
         if let Some(stream) = &self.stream {
             let mut runner = lock(stream);
-            feed(&mut runner, inputs, by_name)?;
+            if !self.model().has_example_shapes() {
+                feed(&mut runner, inputs, by_name)?;
+                return call(&mut runner);
+            }
+            let inputs: Vec<Input<'a>> = inputs.collect();
+            let variant = self.variant_for(&inputs, by_name)?;
+            self.move_stream(&mut runner, variant.as_deref().unwrap_or(&self.base))?;
+            feed(&mut runner, inputs.into_iter(), by_name)?;
             return call(&mut runner);
         }
         if !self.model().has_example_shapes() {
@@ -360,6 +368,19 @@ impl Session {
             feed(runner, inputs.into_iter(), by_name)?;
             call(runner)
         })
+    }
+
+    /// The stream for the model as it is prepared for other shapes. Resource variables stay; variable tensors begin anew,
+    /// as LiteRT's do where an input is resized.
+    fn move_stream(&self, stream: &mut Runner, program: &Program) -> Result<()> {
+        if Arc::ptr_eq(stream.prepared(), &program.prepared) {
+            return Ok(());
+        }
+        let mut moved = Runner::new(Arc::clone(&program.prepared))?;
+        stream.share(&self.variables)?;
+        moved.share(&self.variables)?;
+        *stream = moved;
+        Ok(())
     }
 
     /// Copies what a run gave.

@@ -209,12 +209,12 @@ impl Tensor {
         if found == expected { Ok(()) } else { Err(Error::Type { found, expected }) }
     }
 
-    /// The stored numbers; of `bool` 0 and 1.
+    /// The stored numbers; of `bool` 0 and 1, of a complex number its real and its imaginary part.
     pub fn stored(&self) -> Vec<f64> {
         stored(self.data_type, self.as_bytes())
     }
 
-    /// The real numbers that the elements stand for.
+    /// The real numbers that the elements stand for, as [`Tensor::stored`] counts them.
     pub fn reals(&self) -> Vec<f64> {
         let mut reals = self.stored();
         if let Some(Quantization { scale, zero_point }) = self.quantization {
@@ -233,19 +233,30 @@ impl Tensor {
         }
     }
 
-    /// `None` for a tensor without elements.
+    /// What the elements are as numbers of one kind: of complex numbers the magnitudes.
+    fn ranked(&self) -> Vec<f64> {
+        let reals = self.reals();
+        match self.data_type {
+            DataType::Complex64 => {
+                reals.as_chunks().0.iter().map(|[real, imaginary]| real.hypot(*imaginary)).collect()
+            }
+            _ => reals,
+        }
+    }
+
+    /// `None` for a tensor without elements. Of complex numbers it is about their magnitudes.
     #[allow(clippy::cast_precision_loss)] // Fewer elements than 2^53.
     pub fn summary(&self) -> Option<Summary> {
-        let reals = self.reals();
+        let reals = self.ranked();
         let fold = |pick: fn(f64, f64) -> f64| reals.iter().copied().reduce(pick);
         let mean = reals.iter().sum::<f64>() / reals.len() as f64;
         Some(Summary { min: fold(f64::min)?, max: fold(f64::max)?, mean })
     }
 
     /// The indexes and values of the greatest elements, the greatest first; of equal ones the one
-    /// with the lower index.
+    /// with the lower index. The greatest complex numbers are those of the greatest magnitude.
     pub fn top(&self, count: usize) -> Vec<(usize, f64)> {
-        let mut all: Vec<(usize, f64)> = self.reals().into_iter().enumerate().collect();
+        let mut all: Vec<(usize, f64)> = self.ranked().into_iter().enumerate().collect();
         all.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         all.truncate(count);
         all
@@ -333,7 +344,7 @@ pub(crate) fn stored(data_type: DataType, bytes: &[u8]) -> Vec<f64> {
     }
     #[allow(clippy::cast_precision_loss)] // Beyond 2^53 to the nearest: for showing and comparing.
     match data_type {
-        DataType::Float32 => each(bytes, |it| f32::from_ne_bytes(it).into()),
+        DataType::Float32 | DataType::Complex64 => each(bytes, |it| f32::from_ne_bytes(it).into()),
         DataType::Float16 => each(bytes, |it| f16::from_ne_bytes(it).into()),
         DataType::Float64 => each(bytes, f64::from_ne_bytes),
         DataType::Int8 => each(bytes, |it| i8::from_ne_bytes(it).into()),
@@ -389,6 +400,10 @@ pub(crate) fn encode_reals(
         DataType::Uint32 => put(reals, bytes, |real| (real.round_ties_even() as u32).to_ne_bytes()),
         DataType::Uint64 => put(reals, bytes, |real| (real.round_ties_even() as u64).to_ne_bytes()),
         DataType::Bool => put(reals, bytes, |real| [u8::from(real != 0.0)]),
+        // A real number is a complex one.
+        DataType::Complex64 => put(reals, bytes, |real| {
+            bytemuck::cast::<_, [u8; 8]>([real.to_ne_bytes(), 0.0_f32.to_ne_bytes()])
+        }),
         DataType::Int4 | DataType::Other(_) => {
             return Err(Error::Type { found: DataType::Float32, expected: data_type });
         }
@@ -399,6 +414,7 @@ pub(crate) fn encode_reals(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use num_complex::Complex32;
 
     #[test]
     fn quantized_tensors_are_shown_as_real_numbers() {
@@ -415,6 +431,17 @@ mod tests {
     fn integers_that_stand_for_themselves_are_rounded_and_clamped() {
         let tensor = Tensor::from_reals(DataType::Uint8, [4], None, &[-1.0, 2.5, 254.6, 1e9]);
         assert_eq!(tensor.unwrap().as_slice::<u8>().unwrap(), [0, 2, 255, 255]);
+    }
+
+    #[test]
+    fn complex_numbers_are_compared_by_magnitude_and_made_of_real_ones() {
+        let tensor = Tensor::new([2], &[Complex32::new(3.0, -4.0), Complex32::new(1.0, 0.0)]);
+        let tensor = tensor.unwrap();
+        assert_eq!(tensor.stored(), [3.0, -4.0, 1.0, 0.0]);
+        assert_eq!(tensor.top(1), [(0, 5.0)]);
+        assert_eq!(tensor.summary().unwrap(), Summary { min: 1.0, max: 5.0, mean: 3.0 });
+        let real = Tensor::from_reals(DataType::Complex64, [1], None, &[2.0]).unwrap();
+        assert_eq!(real.as_slice::<Complex32>().unwrap(), [Complex32::new(2.0, 0.0)]);
     }
 
     #[test]

@@ -449,3 +449,25 @@ fn runners_have_variables_of_their_own_until_they_share_them() {
     first.reset().unwrap();
     assert_eq!(add(&mut second), once, "they are the other's too");
 }
+
+/// A sum of all rows that it was ever given, of any number at a time; `tests/litert/corpus/graph.py` wrote it. Operators
+/// that want every length known make the importer take the example's.
+#[test]
+fn a_stateful_session_goes_on_with_inputs_of_other_lengths() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/running_sum.tflite");
+    let model = Model::load(&model).unwrap();
+    assert!(model.is_stateful() && model.has_example_shapes());
+    let session = model.session(options()).unwrap();
+    let run = |rows: &[f32]| {
+        let input = Tensor::new([rows.len() / 2, 2], rows).unwrap();
+        let outputs = session.run([&input]).unwrap();
+        assert_eq!(outputs[1].shape(), [rows.len() / 2]);
+        outputs[0].to_vec::<f32>().unwrap()
+    };
+    assert_eq!(run(&[1.0, 2.0]), [1.0, 2.0]);
+    assert_eq!(run(&[1.0, 1.0, 2.0, 2.0, 3.0, 3.0]), [7.0, 8.0]);
+    assert_eq!(run(&[1.0, 0.0, 1.0, 0.0]), [9.0, 8.0]);
+    assert_eq!(run(&[0.0, 1.0]), [9.0, 9.0]);
+    session.reset().unwrap();
+    assert_eq!(run(&[1.0, 1.0, 1.0, 1.0]), [2.0, 2.0]);
+}

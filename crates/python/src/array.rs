@@ -36,6 +36,7 @@ pub(crate) fn data_type(array: &Bound<'_, PyUntypedArray>) -> Outcome<DataType> 
         (b'u', 4) => Some(DataType::Uint32),
         (b'u', 8) => Some(DataType::Uint64),
         (b'b', 1) => Some(DataType::Bool),
+        (b'c', 8) => Some(DataType::Complex64),
         _ => None,
     };
     known.ok_or_else(|| {
@@ -160,6 +161,7 @@ pub(crate) fn dtype(py: Python<'_>, data_type: DataType) -> Option<Bound<'_, PyA
         DataType::Uint32 => PyArrayDescr::of::<u32>(py),
         DataType::Uint64 => PyArrayDescr::of::<u64>(py),
         DataType::Bool => PyArrayDescr::of::<bool>(py),
+        DataType::Complex64 => PyArrayDescr::of::<nnhal::Complex32>(py),
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ import struct
 from array import array
 
 FLOAT32, INT32, UINT8, INT64, BOOL, INT8 = 0, 2, 3, 4, 6, 9
-ADD, CONV_2D, FULLY_CONNECTED, RELU, RNN = 0, 3, 9, 19, 24
+ADD, CONV_2D, FULLY_CONNECTED, RELU, RNN, UNPACK = 0, 3, 9, 19, 24, 88
 
 
 class Table:
@@ -146,10 +146,11 @@ def dynamic_range_layer():
     return model([FULLY_CONNECTED], tensors, [0], [2], [operator], buffers=[b"", bytes(range(1, 7))])
 
 
-def sums_of_four():
+def sums_of_four(unpacked=False):
     """y = the sums of four neighbours along an open length, of which the file's example has one, so that nothing fits it.
+    With `unpacked` an operator follows that wants every length known.
 
-    crates/cli/tests/sums_of_four.tflite is this."""
+    crates/cli/tests/sums_of_four.tflite is this, and unpacked_sums_of_four.tflite with `unpacked`."""
     tensors = [
         tensor("x", [1, 1, 1, 1], signature=[1, 1, -1, 1]),
         tensor("filter", [1, 1, 4, 1], buffer=1),
@@ -159,4 +160,9 @@ def sums_of_four():
     options = Table(_0=("b", 1), _1=("i", 1), _2=("i", 1))
     operator = (0, [0, 1, 2], [3], ("B", 1), options)
     ones = struct.pack("<4f", 1, 1, 1, 1)
-    return model([CONV_2D], tensors, [0], [3], [operator], buffers=[b"", ones, bytes(4)])
+    buffers = [b"", ones, bytes(4)]
+    if not unpacked:
+        return model([CONV_2D], tensors, [0], [3], [operator], buffers=buffers)
+    tensors.append(tensor("z", [1, 1, 1], signature=[1, -1, 1]))
+    further = (1, [3], [4], ("B", 64), Table(_0=("i", 1), _1=("i", 0)))
+    return model([CONV_2D, UNPACK], tensors, [0], [4], [operator, further], buffers=buffers)

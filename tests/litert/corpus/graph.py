@@ -16,6 +16,8 @@ from ai_edge_litert import schema_py_generated as schema
 
 DTYPES = {"float32": schema.TensorType.FLOAT32, "float16": schema.TensorType.FLOAT16,
           "float64": schema.TensorType.FLOAT64, "int4": schema.TensorType.INT4,
+          "int2": schema.TensorType.INT2, "uint4": schema.TensorType.UINT4,
+          "bfloat16": schema.TensorType.BFLOAT16,
           "int8": schema.TensorType.INT8, "uint8": schema.TensorType.UINT8,
           "int16": schema.TensorType.INT16, "uint16": schema.TensorType.UINT16,
           "int32": schema.TensorType.INT32, "uint32": schema.TensorType.UINT32,
@@ -58,9 +60,9 @@ class Quant:
         return Quant((float(np.float32(scale)),), (int(zero_point),))
 
     def quantize(self, real, dtype):
-        """Array of `dtype`; "int4" comes as int8 in -8..7."""
-        limits = np.iinfo("int8" if dtype == "int4" else dtype)
-        low, high = (-8, 7) if dtype == "int4" else (limits.min, limits.max)
+        """Array of `dtype`; "int4" comes as int8 in -8..7, "int2" in -2..1."""
+        limits = np.iinfo("int8" if dtype in ("int4", "int2") else dtype)
+        low, high = {"int4": (-8, 7), "int2": (-2, 1)}.get(dtype, (limits.min, limits.max))
         scale, zero = self._broadcast(np.ndim(real))
         stored = np.round(np.asarray(real, np.float64) / scale) + zero
         return np.clip(stored, low, high).astype(limits.dtype)
@@ -173,12 +175,16 @@ class Graph:
         return tensor
 
     def const(self, name, value, dtype=None, quant=None):
-        """A constant; the value is stored as it is ("int4" takes int8 values and packs)."""
+        """A constant; the value is stored as it is, but narrow types are packed: "int4", "int2" and "uint4"
+        take values of 8 bits, "bfloat16" floats, whose upper halves are kept."""
         value = np.asarray(value)
         tensor = self.tensor(name, value.shape, dtype or value.dtype.name, quant)
-        if dtype == "int4":
-            flat = np.append(value.ravel(), [0] * (value.size % 2)).astype(np.uint8) & 15
-            value = flat[0::2] | flat[1::2] << 4
+        if dtype in ("int4", "uint4", "int2"):
+            bits = int(dtype[-1])
+            flat = np.append(value.ravel(), [0] * (-value.size % (8 // bits))).astype(np.uint8) & (1 << bits) - 1
+            value = np.bitwise_or.reduce([flat[at::8 // bits] << bits * at for at in range(8 // bits)])
+        elif dtype == "bfloat16":
+            value = (value.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
         tensor.raw.buffer = self.file._buffer(np.ascontiguousarray(value).tobytes())
         return tensor
 

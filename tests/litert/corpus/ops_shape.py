@@ -17,6 +17,15 @@ def int_input(*values):
     return In((len(values),), dtype="int32", values=np.array(values))
 
 
+def embedding_lookup_sparse(combiner):
+    """Rows of a table for a sparse matrix of 4 rows, the third of which is empty."""
+    places = [[0, 0], [0, 1], [1, 0], [3, 0], [3, 1], [3, 2]]
+    return Single(f"embedding_lookup_sparse_{combiner.lower()}", "EMBEDDING_LOOKUP_SPARSE",
+                  [int_input(2, 1, 6, 0, 6, 3), In((6, 2), dtype="int32", values=np.array(places)), int_input(4, 3),
+                   In((6,), values=np.array([1, 0.5, 2, 0.25, 1, 3], np.float32)), Const(draw(random("sparse rows"), (7, 2, 3)))],
+                  {"combiner": ("SUM", "MEAN", "SQRTN").index(combiner)})
+
+
 def reshaping():
     yield Single("reshape_constant", "RESHAPE", [In(SHAPE), ints(6, 20)],
                  dict(newShape=[6, 20]), MOVED)
@@ -178,6 +187,8 @@ def gathering():
                  [ints(3, 0, 0, 6), Const(draw(random("embedding"), (7, 5)))])
     yield Single("embedding_lookup_3d", "EMBEDDING_LOOKUP",
                  [int_input(2, 1), Const(draw(random("embedding3"), (4, 3, 2)))])
+    for combiner in ("SUM", "MEAN", "SQRTN"):
+        yield embedding_lookup_sparse(combiner)
     yield Single("embedding_lookup_weights", "EMBEDDING_LOOKUP",
                  [int_input(2, 1, 6), Const(draw(random("embedding8"), (7, 5)), "weights")],
                  types=("hybrid", "hybrid_channel"))

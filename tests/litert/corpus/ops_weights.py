@@ -99,8 +99,8 @@ def dense(name, shape, units, types=QUANT, act="NONE", with_bias=True, **more):
 
 
 def fully_connected():
-    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4"))
-    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4"))
+    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4", "hybrid_int2"))
+    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4", "hybrid_int2"))
     yield dense("no_bias", (3, 16), 8, WEIGHTS, with_bias=False)
     yield dense("flattens_4d", (2, 3, 3, 4), 6, size=36)
     yield dense("folds_3d", (2, 3, 8), 6)

@@ -10,7 +10,8 @@ from . import single
 FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
             "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
             "control": "control", "files": "files", "networks": "networks",
-            "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide", "probed": "probed"}
+            "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide", "narrow": "narrow",
+            "probed": "probed"}
 
 
 def entries(family):

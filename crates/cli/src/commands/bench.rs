@@ -112,7 +112,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let loading = begun.elapsed();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let begun = Instant::now();
-    let session = arguments.session.open(&model)?;
+    let hinted = arguments.inputs.hinted(&model);
+    let session = arguments.session.open(&model).map_err(&hinted)?;
     let prepare = loading + begun.elapsed();
     let plan = bench::Plan {
         warmup: arguments.warmup,
@@ -121,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         parallel: NonZeroUsize::new(arguments.parallel.into()).unwrap_or(NonZeroUsize::MIN),
     };
     let once = bench::Plan { warmup: 0, runs: 1, ..bench::Plan::default() };
-    let first = bench::run(&session, inputs::values(&filled), once, || ())?.median;
+    let first = bench::run(&session, inputs::values(&filled), once, || ()).map_err(&hinted)?.median;
     let bar = progress(plan);
     let statistics = bench::run(&session, inputs::values(&filled), plan, || bar.inc(1))?;
     bar.finish_and_clear();

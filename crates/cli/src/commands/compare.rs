@@ -5,7 +5,7 @@ mod answer;
 use super::{print, print_json};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
-use crate::session::{ModelArguments, Threads};
+use crate::session::{ModelArguments, Pair, Threads};
 pub use answer::{Answer, step_json};
 use answer::{Nearest, Winograd};
 use nnhal::compare::{self, Compared, Comparison, Limits, Responsible};
@@ -31,14 +31,8 @@ pub struct Arguments {
     #[command(flatten)]
     inputs: InputArguments,
     /// The device that is right, and the one that is judged; may be the same
-    #[arg(
-        long,
-        value_name = "A,B",
-        value_delimiter = ',',
-        default_value = "nnhal-reference,nnhal-cpu",
-        num_args = 1..
-    )]
-    devices: Vec<String>,
+    #[arg(long, value_name = "A,B", default_value = "nnhal-reference,nnhal-cpu")]
+    devices: Pair,
     #[command(flatten)]
     threads: Threads,
     /// Largest absolute difference of floats [default: by type and depth]
@@ -60,17 +54,16 @@ pub const REFERENCE: &str = "nnhal-reference";
 
 /// Compares two devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let [judge, judged] = &*arguments.devices else {
-        return Err(CliError::Input("--devices takes two names: A,B".into()));
-    };
+    let [judge, judged] = &arguments.devices.0;
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let inputs: Vec<Input<'_>> = inputs::values(&filled).collect();
-    let open = |device: &String| model.session(arguments.threads.options(device));
+    let hinted = arguments.inputs.hinted(&model);
+    let open = |device: &String| model.session(arguments.threads.options(device)).map_err(&hinted);
     let (right, found) = (open(judge)?, open(judged)?);
     let limits =
         Limits { absolute: arguments.atol, relative: arguments.rtol, steps: arguments.steps };
-    let comparison = compare::run(&right, &found, &inputs, &limits)?;
+    let comparison = compare::run(&right, &found, &inputs, &limits).map_err(&hinted)?;
     let trial = Trial { arguments, model: &model, inputs: &inputs, limits };
     let answer = Answer {
         devices: [judge.clone(), judged.clone()],

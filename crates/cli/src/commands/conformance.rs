@@ -19,15 +19,17 @@ Example:
   nnhal conformance --contract --list
   nnhal conformance ../shared/conformance --device ./libneuralnetworks.so:nnhal-cpu
   nnhal conformance --contract --device unix:/run/nnhal/nnhal.sock
+  nnhal conformance ../shared/conformance --device hidl:default
 
-Vectors with operations that the device does not support are declined: counted by themselves, and not wrong. A
-driver of your own is judged by a program of your own, whose main is
-nnhal_conformance::cli(my_device) and which takes the same arguments.")]
+Vectors with operations that the device does not support are declined: counted by themselves, and not wrong.
+A driver of your own is judged by a program of your own, whose main is nnhal_conformance::cli(my_device)
+and which takes the same arguments.")]
 pub struct Arguments {
     /// Device to judge: one of nnhal devices, or a shared object with the entry point of NNAPI support
     /// libraries (a path with a / in it), which is loaded, with :NAME behind for another device than its
-    /// first; or a device of another process, as unix:PATH, hidl:NAME or aidl:NAME
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]|KIND:NAME")]
+    /// first; or a device of another process, as unix:PATH (a socket, as nnhal service makes
+    /// one), aidl:NAME (AIDL, kernel binder) or hidl:NAME (HIDL, hwbinder)
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]|unix:PATH|aidl:NAME|hidl:NAME")]
     device: String,
     #[command(flatten)]
     pub judging: command::Arguments,

@@ -6,14 +6,16 @@ mod html;
 mod passes;
 mod plan;
 
-use super::{dimensions, print, print_json};
+use super::{counted, dimensions, print, print_json};
 use crate::error::{CliError, Result};
-use crate::session::{ModelArguments, SessionArguments};
+use crate::inputs::ShapeArguments;
+use crate::session::{ModelArguments, Pair, SessionArguments};
 use nnhal::{Error, Model, TensorInfo, devices};
 use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
 use nnhal_ops::extension;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 /// The arguments of `nnhal inspect`.
@@ -49,8 +51,10 @@ pub struct Arguments {
     html: Option<PathBuf>,
     /// With --html: two devices, whose plans, times and results are shown beside each other; the
     /// first one is right
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1.., requires = "html", conflicts_with = "device")]
-    devices: Vec<String>,
+    #[arg(long, value_name = "A,B", requires = "html", conflicts_with = "device")]
+    devices: Option<Pair>,
+    #[command(flatten)]
+    shapes: ShapeArguments,
     #[command(flatten)]
     session: SessionArguments,
     /// One JSON object instead of text
@@ -69,6 +73,11 @@ struct Description {
     /// The oldest version that allows the model, or why none does.
     hal_version: Option<&'static str>,
     hal_version_error: Option<String>,
+    /// Whether it has operations or types of our extension, which other devices do not know.
+    uses_extension: bool,
+    /// Version and extension in a sentence.
+    #[serde(skip)]
+    needs: String,
     devices: Vec<DeviceRow>,
 }
 
@@ -103,11 +112,10 @@ struct DeviceRow {
 
 impl Arguments {
     /// The devices that the page shows: one or two.
-    fn device_names(&self) -> Result<Vec<String>> {
-        match &*self.devices {
-            [] => Ok(vec![self.session.device.clone()]),
-            [_, _] => Ok(self.devices.clone()),
-            _ => Err(CliError::Input("--devices takes two names: A,B".into())),
+    fn device_names(&self) -> &[String] {
+        match &self.devices {
+            None => std::slice::from_ref(&self.session.device),
+            Some(Pair(both)) => both,
         }
     }
 }
@@ -116,7 +124,7 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let file = arguments.model.describe()?;
     if let Some(path) = &arguments.html {
-        let model = arguments.model.load_described(&file);
+        let model = arguments.model.load_shaped(&file, &arguments.shapes);
         html::write(arguments, &file.info, model, path)?;
         let (path, bytes) = (path.display().to_string(), std::fs::metadata(path));
         let bytes = bytes.map_or(0, |it| it.len());
@@ -125,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             false => print(&format!("{path}: {bytes} bytes\n")),
         };
     }
-    let model = match arguments.model.load_described(&file) {
+    let model = match arguments.model.load_shaped(&file, &arguments.shapes) {
         // What is wrong with it is what is shown.
         Err(CliError::Library(Error::Import { source, .. }))
             if !(arguments.alternatives
@@ -133,7 +141,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 || arguments.profile
                 || arguments.dump_passes.is_some()) =>
         {
-            let refused = file::Refused::of(&source);
+            let is_of_example = arguments.shapes.shapes.is_empty();
+            let refused = file::Refused::of(&source, &file.info, is_of_example);
             let report =
                 Report { file: file::report(&file.info), refused: Some(refused), model: None };
             return show(arguments, &report);
@@ -211,6 +220,7 @@ fn describe(model: &Model) -> Result<Description> {
         .flat_map(|(_, subgraph)| &subgraph.operands)
         .filter(|operand| operand.lifetime.is_constant())
         .collect();
+    let uses_extension = !model.hal().extension_name_to_prefix.is_empty();
     let operations = main.operations.iter().enumerate().map(|(index, operation)| OperationRow {
         index,
         operation_type: extension::operation_name(operation.operation_type),
@@ -233,6 +243,8 @@ fn describe(model: &Model) -> Result<Description> {
         subgraphs: model.hal().subgraph_count(),
         constants: constants.len(),
         constant_bytes: constants.iter().map(|operand| u64::from(operand.location.length)).sum(),
+        needs: needs(&version, uses_extension),
+        uses_extension,
         hal_version: version.as_ref().ok().map(|version| version.name()),
         hal_version_error: version.err().map(|error| error.to_string()),
         devices: all_devices
@@ -245,6 +257,21 @@ fn describe(model: &Model) -> Result<Description> {
             })
             .collect(),
     })
+}
+
+/// What a device must have to run a model.
+fn needs(version: &Result<HalVersion, impl Display>, uses_extension: bool) -> String {
+    let version = match version {
+        Ok(HalVersion::FeatureLevel6) => "feature level 6 of NNAPI (AIDL, version 2)".to_owned(),
+        Ok(HalVersion::FeatureLevel7) => "feature level 7 of NNAPI (AIDL, version 3)".to_owned(),
+        Ok(version) => format!("HAL {version}"),
+        Err(error) => return format!("valid in no version: {error}"),
+    };
+    let extension = match uses_extension {
+        true => format!(", and the extension {}, which devices of nnhal have", extension::NAME),
+        false => String::new(),
+    };
+    format!("needs {version}{extension}")
 }
 
 /// Type and shape of an argument in a few letters.
@@ -281,16 +308,14 @@ fn text(description: &Description) -> String {
         }
     }
     text += &format!(
-        "{} constants, {} bytes; {} subgraphs\n",
-        description.constants, description.constant_bytes, description.subgraphs
+        "{}, {} bytes; {}\n{}\n",
+        counted(description.constants, "constant"),
+        description.constant_bytes,
+        counted(description.subgraphs, "subgraph"),
+        description.needs,
     );
-    match (&description.hal_version, &description.hal_version_error) {
-        (Some(version), _) => text += &format!("needs HAL {version}\n"),
-        (None, error) => {
-            text += &format!("valid in no version: {}\n", error.as_deref().unwrap_or_default());
-        }
-    }
-    text += &format!("\n{} operations (= marks constants)\n", description.operations.len());
+    let operations = counted(description.operations.len(), "operation");
+    text += &format!("\n{operations} (= marks constants)\n");
     for row in &description.operations {
         text += &format!(
             "{:4} {:24} {} -> {}",

@@ -54,16 +54,25 @@ pub fn open_shape(lengths: &[Option<usize>]) -> String {
     lengths.collect::<Vec<_>>().join("x")
 }
 
+/// A number of things: `1 subgraph`, `2 subgraphs`.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Bytes of a name or an attribute that are shown: models may have names of megabytes.
 const NAME_LENGTH: usize = 300;
 
-/// The beginning of a text that may be very long.
+/// The beginning of a name or an attribute that may be very long.
 pub fn shortened(text: &str) -> String {
-    if text.len() <= NAME_LENGTH {
+    beginning(text, NAME_LENGTH)
+}
+
+/// The beginning of a text that may be very long: at most this number of bytes of it.
+pub fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
         return text.to_owned();
     }
-    let end = (0..=NAME_LENGTH).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}… ({} bytes)", &text[..end], text.len())
+    format!("{}… ({} bytes)", &text[..text.floor_char_boundary(most)], text.len())
 }
 
 /// A duration for people.
@@ -72,6 +81,8 @@ pub fn milliseconds(duration: std::time::Duration) -> String {
 }
 
 /// A duration as programs take it.
+#[allow(clippy::cast_precision_loss)] // 2^53 nanoseconds are months.
 pub fn microseconds(duration: std::time::Duration) -> f64 {
-    duration.as_secs_f64() * 1e6
+    // One division: of seconds times a million there would be more digits than were measured.
+    duration.as_nanos() as f64 / 1e3
 }

@@ -5,7 +5,7 @@ use crate::error::{CliError, Result};
 use crate::inputs::{self, Filled, InputArguments};
 use crate::limited;
 use crate::session::{ModelArguments, SessionArguments, TraceArguments};
-use nnhal::{Outputs, RunOptions, Session, Summary, Tensor, npy};
+use nnhal::{DataType, Outputs, RunOptions, Session, Summary, Tensor, npy};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -86,9 +86,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let given = arguments.labels.as_deref().map(read_labels).transpose()?;
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
-    let session = arguments.session.open(&model)?;
+    let hinted = arguments.inputs.hinted(&model);
+    let session = arguments.session.open(&model).map_err(&hinted)?;
     let options = RunOptions { measure: true, ..RunOptions::default() };
-    let results = session.run_with(&options, inputs::values(&filled))?;
+    let results = session.run_with(&options, inputs::values(&filled)).map_err(&hinted)?;
     // Tensors' own names, which are there with and without signatures.
     let names: Vec<String> = model.outputs().iter().map(|output| output.name.clone()).collect();
     let files = match &arguments.output_dir {
@@ -121,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             data_type: tensor.data_type().to_string(),
             shape: tensor.shape().to_vec(),
             summary: tensor.summary().map(|Summary { min, max, mean }| Range { min, max, mean }),
-            is_integer: tensor.quantization().is_none() && !tensor.data_type().is_float(),
+            is_integer: tensor.quantization().is_none() && is_integer(tensor.data_type()),
             value: scalar(tensor),
             file,
             top: match (labels, arguments.top) {
@@ -143,9 +144,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     print(&text)
 }
 
-/// The value of a scalar.
+fn is_integer(data_type: DataType) -> bool {
+    !data_type.is_float() && data_type != DataType::Complex64
+}
+
+/// The value of a scalar, if it is one number.
 fn scalar(tensor: &Tensor) -> Option<f64> {
-    tensor.shape().is_empty().then(|| tensor.reals().first().copied()).flatten()
+    let is_real = tensor.data_type() != DataType::Complex64;
+    (tensor.shape().is_empty() && is_real).then(|| tensor.reals().first().copied()).flatten()
 }
 
 fn read_labels(path: &Path) -> Result<Vec<String>> {
@@ -231,7 +237,7 @@ fn json(
         .map(|filled| {
             serde_json::json!({
                 "name": filled.name,
-                "type": filled.tensor.data_type().to_string(),
+                "type": filled.data_type.to_string(),
                 "shape": filled.tensor.shape(),
                 "source": filled.source,
             })
@@ -254,7 +260,7 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outp
         text += &format!(
             "input  {} ({} {}): {}\n",
             input.name,
-            input.tensor.data_type(),
+            input.data_type,
             shape(input.tensor.shape()),
             input.source
         );

@@ -149,6 +149,12 @@ fn operand_type(code: i32, dimensions: &[u32], scale: f32, zero_point: i32) -> O
     OperandType { code, dimension_count, dimensions, scale, zero_point }
 }
 
+/// What the loader says: its own sentence names the file, or what the file needs and does not find.
+fn why(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
 impl Library {
     /// Loads a library, and with it whatever it does when it is loaded.
     ///
@@ -157,8 +163,7 @@ impl Library {
     pub(super) fn load(path: &OsStr) -> Result<Arc<Self>, String> {
         const ENTRY: &[u8] = b"ANeuralNetworks_getSLDriverImpl\0";
         // SAFETY: that its initializers do no harm is what whoever names the file says.
-        let library =
-            unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(|error| why(&error))?;
         // SAFETY: the function of that name has this type.
         let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const i64>(ENTRY) };
         let entry = entry.map_err(|error| {

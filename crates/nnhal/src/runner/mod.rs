@@ -125,6 +125,10 @@ impl Runner {
         Ok(runner)
     }
 
+    pub(crate) fn prepared(&self) -> &Arc<Prepared> {
+        &self.prepared
+    }
+
     /// The model.
     pub fn model(&self) -> &Model {
         &self.prepared.model

@@ -2,11 +2,11 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0, 1 | input | any two that broadcast | ATAN2: float32, float16; others: integers, quantized as stored |
+//! | input 0, 1 | input | any two that broadcast | ATAN2: float32, float16, float64; others: integers, quantized as stored |
 //! | output 0 | output | the common shape | as the inputs |
 
 use super::table::ExtensionOperation as E;
-use super::{stored, wide};
+use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
@@ -55,7 +55,12 @@ impl Operation for Binary {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));
         let (dimensions, pairs) = broadcast::pairs(call, a, b)?;
-        Ok(vec![if output.is_float() {
+        Ok(vec![if is_double(output) {
+            let (of_a, of_b) = (doubles(a)?, doubles(b)?);
+            let angles = pairs.map(|(i, j)| of_a[i].atan2(of_b[j]));
+            let elements = output.collect(&dimensions, angles)?;
+            with_doubles(output, dimensions, &elements)?
+        } else if output.is_float() {
             let (of_a, of_b) = (a.f32s()?, b.f32s()?);
             let angle =
                 |(i, j): (usize, usize)| real::round(f64::from(of_a[i]).atan2(of_b[j].into()));

@@ -13,6 +13,7 @@
 //! `cargo run -p nnhal-ops --example extension_table` prints them.
 
 mod counter_based;
+mod double;
 mod prefix;
 mod signatures;
 mod table;
@@ -60,6 +61,7 @@ pub use types::{
     element_size, type_name,
 };
 
+pub(crate) use double::{doubles, is_double, with_doubles};
 pub(crate) use prefix::resolved;
 pub(crate) use wide::{integer_range, is_wide, stored, wide};
 

@@ -14,7 +14,7 @@
 //! fastest. Integers wrap.
 
 use super::table::ExtensionOperation as E;
-use super::{stored, wide};
+use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
@@ -53,22 +53,30 @@ pub enum Function {
     Any,
 }
 
+/// The function on floats of one size.
+macro_rules! of_reals {
+    ($name:ident, $Real:ty) => {
+        pub(super) fn $name(self) -> fn($Real, $Real) -> $Real {
+            match self {
+                Self::Sum => |a, b| a + b,
+                Self::Product => |a, b| a * b,
+                // The first stays if they do not compare.
+                Self::Least => |a, b| if b < a { b } else { a },
+                Self::Greatest => |a, b| if b > a { b } else { a },
+                Self::All => |a, b| <$Real>::from(a != 0.0 && b != 0.0),
+                Self::Any => |a, b| <$Real>::from(a != 0.0 || b != 0.0),
+            }
+        }
+    };
+}
+
 impl Function {
     /// In the order of their numbers.
     pub const ALL: [Self; 6] =
         [Self::Sum, Self::Product, Self::Least, Self::Greatest, Self::All, Self::Any];
 
-    pub(super) fn of_floats(self) -> fn(f32, f32) -> f32 {
-        match self {
-            Self::Sum => |a, b| a + b,
-            Self::Product => |a, b| a * b,
-            // The first stays if they do not compare.
-            Self::Least => |a, b| if b < a { b } else { a },
-            Self::Greatest => |a, b| if b > a { b } else { a },
-            Self::All => |a, b| f32::from(a != 0.0 && b != 0.0),
-            Self::Any => |a, b| f32::from(a != 0.0 || b != 0.0),
-        }
-    }
+    of_reals!(of_floats, f32);
+    of_reals!(of_doubles, f64);
 
     pub(super) fn of_integers(self) -> fn(i64, i64) -> i64 {
         match self {
@@ -145,6 +153,12 @@ impl Operation for ReduceWindow {
             let reduced =
                 self.reduced(call, &dimensions, &input.f32s()?, first, self.function.of_floats())?;
             return Ok(vec![output.with_f32s(dimensions, &reduced)?]);
+        }
+        if is_double(output) {
+            let first = one(initial, doubles(initial)?)?;
+            let function = self.function.of_doubles();
+            let reduced = self.reduced(call, &dimensions, &doubles(input)?, first, function)?;
+            return Ok(vec![with_doubles(output, dimensions, &reduced)?]);
         }
         let first = one(initial, wide(initial)?)?;
         let reduced =

@@ -62,9 +62,21 @@ const INTEGERS: &[Row] = &[
 
 const FLOATS: &[Row] = &[row(&[FLOAT32]), row(&[FLOAT16])];
 
+const FLOATS_OF_ANY_SIZE: &[Row] = &[row(&[FLOAT32]), row(&[FLOAT16]), row(&[FLOAT64])];
+
 /// Numbers that are summed.
 const NUMBERS: &[Row] =
     &[row(&[FLOAT32]), row(&[FLOAT16]), row(&[INT32]), row(&[INT64]), row(&[UINT32])];
+
+/// What has a sign, or could have one.
+const SIGNED: &[Row] = &[
+    row(&[FLOAT32]),
+    row(&[FLOAT16]),
+    row(&[INT32]),
+    row(&[INT64]),
+    row(&[UINT32]),
+    row(&[FLOAT64]),
+];
 
 /// Numbers and truth values; quantized ones as they are stored.
 const REDUCED: &[Row] = &[
@@ -77,6 +89,20 @@ const REDUCED: &[Row] = &[
     row(&[QUANT8_SIGNED]),
     row(&[QUANT16]),
     row(&[BOOL8]),
+];
+
+/// The same, and floats of 64 bits.
+const WINDOWED: &[Row] = &[
+    row(&[FLOAT32]),
+    row(&[FLOAT16]),
+    row(&[INT32]),
+    row(&[INT64]),
+    row(&[UINT32]),
+    row(&[QUANT8]),
+    row(&[QUANT8_SIGNED]),
+    row(&[QUANT16]),
+    row(&[BOOL8]),
+    row(&[FLOAT64]),
 ];
 
 /// Numbers and values that have an order.
@@ -109,6 +135,35 @@ const SUMMED: &[Row] = &[
     row(&[UINT32]),
     row(&[QUANT8]),
     row(&[QUANT8_SIGNED]),
+    row(&[UINT16]),
+    row(&[UINT64]),
+    row(&[FLOAT64]),
+];
+
+/// What the greater and the lesser element is of.
+const EXTREMA: &[Row] = &[
+    row(&[FLOAT32]),
+    row(&[FLOAT16]),
+    row(&[INT32]),
+    row(&[INT64]),
+    row(&[UINT32]),
+    row(&[QUANT8]),
+    row(&[QUANT8_SIGNED]),
+    row(&[QUANT16]),
+    row(&[UINT16]),
+    row(&[FLOAT64]),
+];
+
+/// What is compared bit by bit.
+const BITS: &[Row] = &[
+    row(&[INT32]),
+    row(&[INT64]),
+    row(&[UINT32]),
+    row(&[UINT16]),
+    row(&[QUANT8]),
+    row(&[QUANT8_SIGNED]),
+    row(&[QUANT16]),
+    row(&[UINT64]),
 ];
 
 pub(super) static ADD: Signature = like!(Add, standard::arithmetic::FORMS, SUMMED);
@@ -117,8 +172,8 @@ pub(super) static MUL: Signature = like!(Mul, standard::arithmetic::FORMS, SUMME
 pub(super) static DIV: Signature = signature(E::Div, ORDERED, BINARY);
 pub(super) static FLOOR_DIV: Signature = signature(E::FloorDiv, ORDERED, BINARY);
 pub(super) static FLOOR_MOD: Signature = signature(E::FloorMod, ORDERED, BINARY);
-pub(super) static MAXIMUM: Signature = like!(Maximum, standard::maximum_minimum::FORMS, ORDERED);
-pub(super) static MINIMUM: Signature = like!(Minimum, standard::maximum_minimum::FORMS, ORDERED);
+pub(super) static MAXIMUM: Signature = like!(Maximum, standard::maximum_minimum::FORMS, EXTREMA);
+pub(super) static MINIMUM: Signature = like!(Minimum, standard::maximum_minimum::FORMS, EXTREMA);
 pub(super) static POW: Signature = signature(E::Pow, INTEGERS, BINARY);
 pub(super) static ABS: Signature = like!(Abs, standard::elementwise::FORMS, NUMBERS);
 pub(super) static NEG: Signature = like!(Neg, standard::elementwise::FORMS, NUMBERS);
@@ -319,11 +374,11 @@ pub(super) static CEIL: Signature = signature(E::Ceil, FLOATS, UNARY);
 pub(super) static COS: Signature = signature(E::Cos, FLOATS, UNARY);
 pub(super) static GELU: Signature = signature(E::Gelu, FLOATS, UNARY);
 pub(super) static ROUND: Signature = signature(E::Round, FLOATS, UNARY);
-pub(super) static SIGN: Signature = signature(E::Sign, NUMBERS, UNARY);
-pub(super) static ATAN2: Signature = signature(E::Atan2, FLOATS, BINARY);
-pub(super) static BITWISE_XOR: Signature = signature(E::BitwiseXor, INTEGERS, BINARY);
+pub(super) static SIGN: Signature = signature(E::Sign, SIGNED, UNARY);
+pub(super) static ATAN2: Signature = signature(E::Atan2, FLOATS_OF_ANY_SIZE, BINARY);
+pub(super) static BITWISE_XOR: Signature = signature(E::BitwiseXor, BITS, BINARY);
 pub(super) static RIGHT_SHIFT: Signature = signature(E::RightShift, INTEGERS, BINARY);
-pub(super) static BITWISE_AND: Signature = signature(E::BitwiseAnd, INTEGERS, BINARY);
+pub(super) static BITWISE_AND: Signature = signature(E::BitwiseAnd, BITS, BINARY);
 pub(super) static LEFT_SHIFT: Signature = signature(E::LeftShift, INTEGERS, BINARY);
 
 pub(super) static CUMSUM: Signature = signature(
@@ -604,7 +659,7 @@ pub(super) static SHAPE: Signature = signature(
 );
 pub(super) static REDUCE_WINDOW: Signature = signature(
     E::ReduceWindow,
-    REDUCED,
+    WINDOWED,
     &[Form::new(
         SINCE,
         &[

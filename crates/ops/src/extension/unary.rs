@@ -6,7 +6,7 @@
 //! | output 0 | output | as the input | as the input |
 
 use super::table::ExtensionOperation as E;
-use super::{stored, wide};
+use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
@@ -51,7 +51,13 @@ impl Operation for Unary {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        Ok(vec![if output.is_float() {
+        Ok(vec![if is_double(output) {
+            let dimensions = input.dimensions()?;
+            let sign = |x: f64| if x.is_nan() || x == 0.0 { x + 0.0 } else { x.signum() };
+            let signs = doubles(input)?.into_iter().map(sign);
+            let signs = output.collect(&dimensions, signs)?;
+            with_doubles(output, dimensions, &signs)?
+        } else if output.is_float() {
             real::map(input, output, |x| self.real(x))?
         } else {
             let dimensions = input.dimensions()?;

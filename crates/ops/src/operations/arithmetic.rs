@@ -17,7 +17,7 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::{is_wide, stored, wide};
+use crate::extension::{doubles, is_double, is_wide, stored, wide, with_doubles};
 use crate::operation::Operation;
 use crate::rules::requantize::Multiplier;
 use crate::rules::{activation_range, broadcast};
@@ -113,10 +113,10 @@ impl Operation for Arithmetic {
         };
         let activation = activation_range::decode(call.input(2))?;
         let (first, is_int32) = (call.input(0), call.input(0).operand_type == OperandType::TensorInt32);
-        if (is_int32 || is_wide(first))
+        if (is_int32 || is_wide(first) || is_double(first))
             && activation != FusedActivation::None
         {
-            return Err(call.input(2).wrong("value", activation, "NONE with integers"));
+            return Err(call.input(2).wrong("value", activation, "NONE with such elements"));
         }
         Ok(Self { operator, activation })
     }
@@ -133,6 +133,10 @@ impl Operation for Arithmetic {
             let range = activation_range::real(self.activation);
             let elements = output.collect(&dimensions, pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)))?;
             output.with_f32s(dimensions, &elements)?
+        } else if is_double(output) {
+            let (of_a, of_b) = (doubles(a)?, doubles(b)?);
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| self.doubles(of_a[i], of_b[j])))?;
+            with_doubles(output, dimensions, &elements)?
         } else if is_wide(output) {
             let (of_a, of_b) = (wide(a)?, wide(b)?);
             let combine = self.wide_integers();
@@ -154,6 +158,16 @@ impl Arithmetic {
             Operator::Sub => a - b,
             Operator::Mul => a * b,
             Operator::Div => a / b,
+        }
+    }
+
+    /// The operation on floats of 64 bits.
+    fn doubles(&self, a: f64, b: f64) -> f64 {
+        match self.operator {
+            Operator::Sub => a - b,
+            Operator::Mul => a * b,
+            // The extension's DIV is another operation.
+            Operator::Add | Operator::Div => a + b,
         }
     }
 

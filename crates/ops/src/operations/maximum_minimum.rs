@@ -12,7 +12,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::{is_wide, stored, wide};
+use crate::extension::{doubles, is_double, is_wide, stored, wide, with_doubles};
 use crate::operation::Operation;
 use crate::rules::requantize::requantized;
 use crate::rules::{broadcast, real};
@@ -77,6 +77,14 @@ impl Operation for MaximumMinimum {
             };
             let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             output.with_f32s(dimensions, &elements)?
+        } else if is_double(output) {
+            let (of_a, of_b) = (doubles(a)?, doubles(b)?);
+            let choose: fn(f64, f64) -> f64 = match self {
+                Self::Maximum => |a, b| if a.is_nan() || a > b { a } else { b },
+                Self::Minimum => |a, b| if a.is_nan() || a < b { a } else { b },
+            };
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            with_doubles(output, dimensions, &elements)?
         } else if is_wide(output) {
             let (of_a, of_b) = (wide(a)?, wide(b)?);
             let choose = match self {

@@ -44,9 +44,9 @@ impl GraphImporter<'_, '_> {
     fn weights_by_block(&mut self, filter: usize, [units, width]: [u32; 2]) -> Imported<OperandId> {
         let tensor = self.tensor(filter);
         let wrong = |what: String| Reason::new(format!("{}: {what}", tensor.shown_name()));
-        let element = Element::of(tensor).filter(|it| matches!(it, Element::Int4 | Element::Int8));
+        let element = Element::of(tensor).filter(|it| it.becomes_int8());
         let (Some(blocks), Some(element)) = (tensor.blocks, element) else {
-            return Err(wrong("scales by block are of INT4 or INT8".into()));
+            return Err(wrong("scales by block are of INT2, INT4 or INT8".into()));
         };
         let count = width / blocks.size;
         if count * blocks.size != width || blocks.scales >= self.graph.tensors.len() {

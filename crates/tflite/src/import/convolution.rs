@@ -189,13 +189,12 @@ impl GraphImporter<'_, '_> {
         match (self.element(input)?, self.element(filter)?) {
             (Element::Float32, Element::Float32)
             | (Element::Float16, Element::Float16)
-            | (Element::Uint8, Element::Uint8)
-            | (Element::Int8, Element::Int8 | Element::Int4) => self.operand(filter),
-            (
-                Element::Float32,
-                Element::Float16 | Element::Int8 | Element::Int4 | Element::Uint8,
-            )
-            | (Element::Int16, Element::Int8 | Element::Int4) => self.as_float32(filter),
+            | (Element::Uint8, Element::Uint8) => self.operand(filter),
+            (Element::Int8, of_filter) if of_filter.becomes_int8() => self.operand(filter),
+            (Element::Float32, Element::Float16 | Element::Uint8) => self.as_float32(filter),
+            (Element::Float32 | Element::Int16, of_filter) if of_filter.becomes_int8() => {
+                self.as_float32(filter)
+            }
             (of_input, of_filter) => Err(Reason::new(format!(
                 "the HAL has no {of_filter:?} weights beside {of_input:?} activations"
             ))),
@@ -373,7 +372,7 @@ impl GraphImporter<'_, '_> {
     fn is_dynamic(&self, input: usize, weights: usize, axis: u32) -> Imported<bool> {
         if self.file.dequantizes_weights
             || self.element(input)? != Element::Float32
-            || !matches!(self.element(weights)?, Element::Int8 | Element::Int4)
+            || !self.element(weights)?.becomes_int8()
             || !self.is_constant(weights)
         {
             return Ok(false);

@@ -10,7 +10,7 @@ use crate::schema::{ActivationFunctionType, BuiltinOperator as B, BuiltinOptions
 use nnhal_hal::{
     ExtraParams, FusedActivation, OperandId, OperandSpec, OperandType, OperationType as O,
 };
-use nnhal_ops::extension::{ExtensionOperation as E, element_size};
+use nnhal_ops::extension::{ExtensionOperation as E, TENSOR_INT64, element_size};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn elementwise(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -94,6 +94,17 @@ impl GraphImporter<'_, '_> {
         let activation = Activation::of(function)?;
         let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
+        match self.element(output)? {
+            // LiteRT computes with 0 and 1, and keeps whether the result is 0.
+            Element::Bool if operation == O::Add => return self.binary(operator, O::LogicalOr),
+            Element::Bool if operation == O::Mul => return self.binary(operator, O::LogicalAnd),
+            Element::Complex64
+                if operation == O::Mul && function == ActivationFunctionType::None =>
+            {
+                return self.complex_product(operator);
+            }
+            _ => {}
+        }
         let activation_operand = self.activation_operand(activation);
         let is_quantized = self.element(output)?.is_quantized();
         if is_quantized && !self.suits_quantized(operation, a, b, output)? {
@@ -179,9 +190,62 @@ impl GraphImporter<'_, '_> {
     }
 
     fn extremum(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
-        let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
-        let inputs = [self.operand(a)?, self.operand(b)?];
-        self.emit_for(operator, operation, &inputs)
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        let output = self.output_tensor(operator, 0)?;
+        match self.element(output)? {
+            Element::Bool if operation == O::Maximum => self.emit(O::LogicalOr, &inputs, output),
+            Element::Bool => self.emit(O::LogicalAnd, &inputs, output),
+            Element::Uint64 => self.extremum_of_uint64(operation, inputs, output),
+            _ => self.emit(operation, &inputs, output),
+        }
+    }
+
+    /// With half of the range taken away, integers with a sign have the same order.
+    fn extremum_of_uint64(
+        &mut self,
+        operation: O,
+        inputs: [OperandId; 2],
+        output: usize,
+    ) -> Imported {
+        let spec = OperandSpec::new(TENSOR_INT64, [1]);
+        let half = self.builder.constant_bytes(spec, &i64::MIN.to_le_bytes());
+        let none = self.builder.scalar_i32(0);
+        let shifted = |this: &mut Self, operand: OperandId| {
+            let spec = OperandSpec::new(TENSOR_INT64, this.builder.spec(operand).dimensions);
+            let signed = this.builder.extended(E::Bitcast, [operand], spec.clone());
+            this.builder.operation(O::Add, [signed, half, none], spec)
+        };
+        let [a, b] = inputs.map(|operand| shifted(self, operand));
+        let spec = OperandSpec::new(TENSOR_INT64, self.spec(output)?.dimensions);
+        let chosen = self.builder.operation(operation, [a, b], spec.clone());
+        let back = self.builder.operation(O::Add, [chosen, half, none], spec);
+        self.emit(E::Bitcast.operation_type(), &[back], output)
+    }
+
+    /// `(a + bi)(c + di) = (ac - bd) + (ad + bc)i`, written one behind the other as its parts.
+    fn complex_product(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let dimensions = self.shape(output)?;
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        let none = self.builder.scalar_i32(0);
+        let part = |this: &mut Self, operation: E, operand: OperandId| {
+            let spec = OperandSpec::tensor_float32(this.builder.spec(operand).dimensions);
+            this.builder.extended(operation, [operand], spec)
+        };
+        let [a, c] = inputs.map(|operand| part(self, E::Real, operand));
+        let [b, d] = inputs.map(|operand| part(self, E::Imag, operand));
+        let spec = OperandSpec::tensor_float32(dimensions.clone());
+        let build = |this: &mut Self, operation: O, a: OperandId, b: OperandId| {
+            this.builder.operation(operation, [a, b, none], spec.clone())
+        };
+        let (ac, bd) = (build(self, O::Mul, a, c), build(self, O::Mul, b, d));
+        let (ad, bc) = (build(self, O::Mul, a, d), build(self, O::Mul, b, c));
+        let (real, imaginary) = (build(self, O::Sub, ac, bd), build(self, O::Add, ad, bc));
+        let axis = i32::try_from(dimensions.len()).map_err(|_| Reason::new("too many axes"))?;
+        let axis = self.builder.scalar_i32(axis);
+        let pairs = OperandSpec::tensor_float32([&dimensions[..], &[2]].concat());
+        let pairs = self.builder.operation(O::Pack, [axis, real, imaginary], pairs);
+        self.emit(E::Bitcast.operation_type(), &[pairs], output)
     }
 
     fn comparison(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
@@ -339,7 +403,9 @@ impl GraphImporter<'_, '_> {
     fn in_float(&mut self, operator: &Operator<'_>, operation: O, integers: bool) -> Imported {
         let input = self.input_tensor(operator, 0)?;
         match self.element(input)? {
-            Element::Float32 | Element::Float16 => self.unary(operator, operation),
+            Element::Float32 | Element::Float16 | Element::Bfloat16 => {
+                self.unary(operator, operation)
+            }
             element if element.is_integer() && integers => self.unary(operator, operation),
             element if element.is_quantized() => self.through_float(operator, operation),
             other => Err(Reason::new(format!("the HAL has no form for {other:?}"))),

@@ -11,6 +11,7 @@ mod control_flow;
 mod convolution;
 mod custom;
 mod elementwise;
+mod embedding;
 mod extended;
 mod fold;
 mod infer;
@@ -404,6 +405,8 @@ struct GraphImporter<'f, 'a> {
     is_assumed: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
+    /// By tensor: whether the caller gets it.
+    is_output: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
@@ -427,10 +430,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let signature = &graph.tensors[*input].signature;
                 signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
             });
-        let mut is_input = vec![false; graph.tensors.len()];
-        for input in &graph.inputs {
-            is_input[*input] = true;
-        }
+        let is_one_of = |all: &[usize]| {
+            let mut is_one = vec![false; graph.tensors.len()];
+            all.iter().for_each(|tensor| is_one[*tensor] = true);
+            is_one
+        };
+        let (is_input, is_output) = (is_one_of(&graph.inputs), is_one_of(&graph.outputs));
         Self {
             file,
             graph,
@@ -441,6 +446,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             is_assumed: vec![false; graph.tensors.len()],
             is_flat: vec![false; graph.tensors.len()],
             is_input,
+            is_output,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             states: Vec::new(),

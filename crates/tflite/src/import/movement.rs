@@ -43,6 +43,7 @@ impl GraphImporter<'_, '_> {
             B::Range => self.range(operator),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
+            B::EmbeddingLookupSparse => self.embedding_lookup_sparse(operator),
             B::OneHot => self.one_hot(operator),
             _ => return None,
         })

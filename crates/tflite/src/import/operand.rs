@@ -7,8 +7,10 @@ use crate::error::Reason;
 use crate::file::{Buffer, Operator, Tensor};
 use crate::file::{known_lengths, type_name};
 use crate::schema::{ActivationFunctionType, Padding};
-use half::f16;
-use nnhal_hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
+use half::{bf16, f16};
+use nnhal_hal::{
+    FusedActivation, OperandId, OperandSpec, OperandType, OperationType, OperationType as O,
+};
 use nnhal_ops::extension::{
     ExtensionOperation, TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16,
     TENSOR_UINT32, TENSOR_UINT64,
@@ -53,6 +55,30 @@ pub(super) fn padding_scheme(padding: Padding) -> i32 {
     match padding {
         Padding::Same => 1,
         Padding::Valid => 2,
+    }
+}
+
+/// Elements of a constant as an operand stores them.
+fn unpacked(element: Element, bytes: &[u8], count: usize) -> Vec<u8> {
+    // The low bits of a byte come first; a shift up and down extends the sign.
+    let signed = |bits: u8, width: u32| (bits.cast_signed() >> (8 - width)).cast_unsigned();
+    match element {
+        Element::Int4 => {
+            let halves = bytes.iter().flat_map(|byte| [byte << 4, *byte]);
+            halves.map(|half| signed(half, 4)).take(count).collect()
+        }
+        Element::Int2 => {
+            let quarters = bytes.iter().flat_map(|byte| [byte << 6, byte << 4, byte << 2, *byte]);
+            quarters.map(|quarter| signed(quarter, 2)).take(count).collect()
+        }
+        Element::Uint4 => {
+            bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]).take(count).collect()
+        }
+        Element::Bfloat16 => {
+            let (halves, _) = bytes.as_chunks();
+            halves.iter().flat_map(|it| bf16::from_le_bytes(*it).to_f32().to_le_bytes()).collect()
+        }
+        _ => bytes.to_vec(),
     }
 }
 
@@ -161,10 +187,16 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Complex64 => TENSOR_COMPLEX64,
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
-            Element::Int4 if !self.is_constant(index) => {
-                return Err(Reason::new("the HAL has no type INT4"));
+            Element::Bfloat16 if !self.is_edge(index) => OperandType::TensorFloat32,
+            element if element.is_unpacked() && !self.is_constant(index) => {
+                let name = type_name(self.tensor(index).type_code);
+                let place =
+                    if element == Element::Bfloat16 { "within graphs" } else { "for constants" };
+                return Err(Reason::new(format!("{name} is {place} only")));
             }
-            Element::Int8 | Element::Int4 => OperandType::TensorQuant8AsymmSigned,
+            Element::Bfloat16 => OperandType::TensorFloat32,
+            Element::Uint4 => OperandType::TensorQuant8Asymm,
+            Element::Int8 | Element::Int4 | Element::Int2 => OperandType::TensorQuant8AsymmSigned,
             Element::Int16 => OperandType::TensorQuant16Symm,
         };
         let spec = OperandSpec::new(operand_type, dimensions);
@@ -194,6 +226,11 @@ impl<'f> GraphImporter<'f, '_> {
             &quantization.scales,
             quantization.dimension,
         ))
+    }
+
+    /// Whether a tensor goes into the graph or out of it.
+    fn is_edge(&self, index: usize) -> bool {
+        self.is_input[index] || self.is_output[index]
     }
 
     /// Whether the file holds the tensor's value.
@@ -242,7 +279,7 @@ impl<'f> GraphImporter<'f, '_> {
     /// same size.
     pub(super) fn constant_with(&mut self, index: usize, spec: OperandSpec) -> Imported<OperandId> {
         let (element, buffer) = self.constant_place(index)?;
-        let is_stored_so = self.tensor(index).sparsity.is_none() && element != Element::Int4;
+        let is_stored_so = self.tensor(index).sparsity.is_none() && !element.is_unpacked();
         match (self.file.place(&buffer), u32::try_from(buffer.len())) {
             (Some((pool, offset)), Ok(length)) if is_stored_so && buffer.len() >= LARGE => {
                 Ok(self.builder.constant_in_pool(spec, self.pools[pool], offset, length))
@@ -273,7 +310,7 @@ impl<'f> GraphImporter<'f, '_> {
         let size = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
         });
-        let size = if element == Element::Int4 { size.map(|it| it.div_ceil(2)) } else { size };
+        let size = size.map(|it| it.div_ceil(element.per_byte()));
         if tensor.sparsity.is_none() && size != Some(buffer.len()) {
             return Err(Reason::new(format!(
                 "{} has {} bytes, which its shape {:?} does not need",
@@ -299,13 +336,14 @@ impl<'f> GraphImporter<'f, '_> {
         }
         let bytes = self.file.bytes(&buffer)?;
         match element {
-            Element::Int4 => {
-                let count = tensor.shape.iter().map(|length| *length as usize).product();
-                self.file.allow(count)?;
-                // The low half of a byte comes first; a shift up and down extends its sign.
-                let halves = bytes.iter().flat_map(|byte| [byte << 4, *byte]);
-                let whole = halves.map(|half| (half.cast_signed() >> 4).cast_unsigned());
-                Ok(Cow::Owned(whole.take(count).collect()))
+            element if element.is_unpacked() => {
+                let count = tensor.shape.iter().map(|length| *length as usize).product::<usize>();
+                self.file.allow(count.saturating_mul(if element.becomes_float32() {
+                    4
+                } else {
+                    1
+                }))?;
+                Ok(Cow::Owned(unpacked(element, &bytes, count)))
             }
             _ => Ok(bytes),
         }
@@ -406,7 +444,7 @@ impl<'f> GraphImporter<'f, '_> {
         let bytes = self.constant_bytes(index)?;
         self.file.allow(bytes.len())?;
         match self.element(index)? {
-            Element::Float32 => {
+            element if element.becomes_float32() => {
                 Ok(bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
             }
             Element::Float16 => {
@@ -437,9 +475,35 @@ impl<'f> GraphImporter<'f, '_> {
         output: usize,
     ) -> Imported {
         let spec = self.spec(output)?;
-        let operand = self.builder.operation(operation, inputs, spec);
+        let mut operand = self.builder.operation(operation, inputs, spec);
+        let rounds = [O::Cast, O::Tanh, O::Logistic, ExtensionOperation::Atan2.operation_type()];
+        if self.element(output)? == Element::Bfloat16 && rounds.contains(&operation) {
+            operand = self.rounded_to_bfloat16(operand);
+        }
         self.set(output, operand);
         Ok(())
+    }
+
+    /// The nearest numbers that the upper halves of floats hold, of two the one with an even last bit.
+    fn rounded_to_bfloat16(&mut self, operand: OperandId) -> OperandId {
+        use ExtensionOperation as E;
+        let floats = self.builder.spec(operand);
+        let whole = OperandSpec::tensor_int32(floats.dimensions.clone());
+        let [half, one, below, upper] =
+            [16, 1, 0x7FFF, -0x1_0000].map(|it| self.integer_vector(&[it]));
+        let none = self.builder.scalar_i32(0);
+        let build = &mut self.builder;
+        let bits = build.extended(E::Bitcast, [operand], whole.clone());
+        let shifted = build.extended(E::RightShift, [bits, half], whole.clone());
+        let odd = build.extended(E::BitwiseAnd, [shifted, one], whole.clone());
+        let raised = build.operation(O::Add, [bits, below, none], whole.clone());
+        let raised = build.operation(O::Add, [raised, odd, none], whole.clone());
+        let cut = build.extended(E::BitwiseAnd, [raised, upper], whole);
+        let rounded = build.extended(E::Bitcast, [cut], floats.clone());
+        // What is no number could become another one.
+        let truth = OperandSpec::tensor_bool8(floats.dimensions.clone());
+        let is_number = build.operation(O::Equal, [operand, operand], truth);
+        build.operation(O::Select, [is_number, rounded, operand], floats)
     }
 
     /// An operation whose result is the operator's only output.
@@ -518,8 +582,54 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
+    /// Whether the integers of a constant have a scale for each channel and the HAL has no such type: they have zero
+    /// points, or no sign.
+    pub(super) fn has_other_channels(&self, index: usize) -> Imported<bool> {
+        let element = self.element(index)?;
+        let quantization = self.tensor(index).quantization.as_ref();
+        let is_by_channel = element.is_quantized() && element != Element::Int16;
+        Ok(is_by_channel
+            && self.is_constant(index)
+            && quantization.is_some_and(|it| {
+                let has_zero_points = it.zero_points.iter().any(|zero_point| *zero_point != 0);
+                it.scales.len() > 1 && (has_zero_points || !element.becomes_int8())
+            }))
+    }
+
+    /// The real numbers of such a constant.
+    fn of_other_channels(&mut self, index: usize) -> Imported<OperandId> {
+        let wrong =
+            |what: &str| Reason::new(format!("{}: {what}", self.tensor(index).shown_name()));
+        let Some(quantization) = &self.tensor(index).quantization else {
+            return Err(wrong("it has no scales"));
+        };
+        let dimensions = self.dimensions(index, false);
+        let axis = usize::try_from(quantization.dimension).unwrap_or(usize::MAX);
+        let count = quantization.scales.len();
+        if dimensions.get(axis).map(|length| *length as usize) != Some(count) {
+            return Err(wrong("it has not as many scales as channels"));
+        }
+        let bytes = self.constant_bytes(index)?;
+        self.file.allow(bytes.len().saturating_mul(size_of::<f32>()))?;
+        let inner = dimensions[axis + 1..].iter().map(|length| *length as usize).product::<usize>();
+        let is_signed = self.element(index)?.becomes_int8();
+        let real = |(at, byte): (usize, &u8)| {
+            let channel = at / inner.max(1) % count;
+            let stored = if is_signed { i64::from(byte.cast_signed()) } else { i64::from(*byte) };
+            let zero_point = quantization.zero_points.get(channel).copied().unwrap_or(0);
+            #[allow(clippy::cast_precision_loss)] // Zero points are those of 8 bits, or wrong.
+            let distance = stored.saturating_sub(zero_point) as f32;
+            quantization.scales[channel] * distance
+        };
+        let reals: Vec<f32> = bytes.iter().enumerate().map(real).collect();
+        Ok(self.builder.constant(OperandSpec::tensor_float32(dimensions), &reals))
+    }
+
     /// The tensor as float32: dequantized if need be.
     pub(super) fn as_float32(&mut self, index: usize) -> Imported<OperandId> {
+        if self.has_other_channels(index)? {
+            return self.of_other_channels(index);
+        }
         let operand = self.operand(index)?;
         let spec = self.builder.spec(operand);
         let operation = match spec.operand_type {

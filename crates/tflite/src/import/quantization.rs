@@ -1,6 +1,5 @@
 //! QUANTIZE, DEQUANTIZE and FAKE_QUANT.
 
-use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
@@ -35,14 +34,22 @@ impl GraphImporter<'_, '_> {
 
     fn dequantize(&mut self, operator: &Operator<'_>) -> Imported {
         let input = self.input_tensor(operator, 0)?;
+        if self.has_other_channels(input)? {
+            let real = self.as_float32(input)?;
+            let output = self.output_tensor(operator, 0)?;
+            return self.emit_float32(real, output);
+        }
         let operand = self.operand(input)?;
         match self.element(input)? {
-            Element::Float16 => self.emit_for(operator, O::Cast, &[operand]),
+            element if element.is_float() || element.becomes_float32() => {
+                self.emit_for(operator, O::Cast, &[operand])
+            }
             _ => self.emit_for(operator, O::Dequantize, &[operand]),
         }
     }
 
-    /// Real numbers, each the nearest of those that a quantized tensor would hold, one of which is 0.
+    /// Real numbers, each the nearest of those that a quantized tensor would hold, one of which is 0. A range without 0
+    /// is moved until 0 is its nearer end.
     fn fake_quant(&mut self, operator: &Operator<'_>) -> Imported {
         let Some(BuiltinOptionsRef::FakeQuantOptions(options)) =
             operator.table.builtin_options()?
@@ -53,9 +60,10 @@ impl GraphImporter<'_, '_> {
         if !(2..=16).contains(&bits) {
             return Err(Reason::new(format!("it has {bits} bits, expected 2 to 16")));
         }
-        if !(min <= 0.0 && max >= 0.0 && min < max && (max - min).is_finite()) {
-            let what = format!("its range is {min} to {max}, expected 0 within it, and more");
-            return Err(Reason::new(what));
+        if !(min < max && (max - min).is_finite()) {
+            return Err(Reason::new(format!(
+                "its range is {min} to {max}, expected one of numbers"
+            )));
         }
         #[allow(clippy::cast_precision_loss)] // Of 16 bits there is none.
         let steps = ((1_u32 << bits) - 1) as f32;

@@ -14,6 +14,12 @@ pub(super) enum Element {
     Int8,
     /// Two to a byte, in constants only: they become int8.
     Int4,
+    /// Four to a byte, in constants only: they become int8.
+    Int2,
+    /// Two to a byte, in constants only: they become uint8.
+    Uint4,
+    /// The upper half of a float32, within graphs only: operands are float32 and hold such numbers.
+    Bfloat16,
     Int16,
     Bool,
     Uint32,
@@ -35,6 +41,9 @@ impl Element {
             TensorType::Uint8 => Self::Uint8,
             TensorType::Int8 => Self::Int8,
             TensorType::Int4 => Self::Int4,
+            TensorType::Int2 => Self::Int2,
+            TensorType::Uint4 => Self::Uint4,
+            TensorType::Bfloat16 => Self::Bfloat16,
             TensorType::Int16 => Self::Int16,
             TensorType::Bool => Self::Bool,
             TensorType::Uint32 => Self::Uint32,
@@ -50,9 +59,33 @@ impl Element {
         match self {
             Self::Int64 | Self::Uint64 | Self::Float64 | Self::Complex64 => 8,
             Self::Float32 | Self::Int32 | Self::Uint32 => 4,
-            Self::Float16 | Self::Int16 | Self::Uint16 => 2,
-            Self::Uint8 | Self::Int8 | Self::Int4 | Self::Bool => 1,
+            Self::Float16 | Self::Int16 | Self::Uint16 | Self::Bfloat16 => 2,
+            Self::Uint8 | Self::Int8 | Self::Bool | Self::Int4 | Self::Uint4 | Self::Int2 => 1,
         }
+    }
+
+    /// How many elements are in a byte of the file.
+    pub(super) fn per_byte(self) -> usize {
+        match self {
+            Self::Int4 | Self::Uint4 => 2,
+            Self::Int2 => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether the file stores constants otherwise than an operand does.
+    pub(super) fn is_unpacked(self) -> bool {
+        matches!(self, Self::Int4 | Self::Int2 | Self::Uint4 | Self::Bfloat16)
+    }
+
+    /// Whether constants become integers of 8 bits with a sign.
+    pub(super) fn becomes_int8(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int4 | Self::Int2)
+    }
+
+    /// Whether operands are float32.
+    pub(super) fn becomes_float32(self) -> bool {
+        matches!(self, Self::Float32 | Self::Bfloat16)
     }
 
     pub(super) fn is_float(self) -> bool {
@@ -65,6 +98,6 @@ impl Element {
     }
 
     pub(super) fn is_quantized(self) -> bool {
-        matches!(self, Self::Uint8 | Self::Int8 | Self::Int4 | Self::Int16)
+        self.becomes_int8() || matches!(self, Self::Uint8 | Self::Uint4 | Self::Int16)
     }
 }

@@ -2665,8 +2665,8 @@ pub enum BuiltinOptions{
         SkipGramOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant of type `SpaceToDepthOptions` in the union `BuiltinOptions`
         SpaceToDepthOptions(::planus::alloc::boxed::Box<self::SpaceToDepthOptions>),
-        /// The variant `EmbeddingLookupSparseOptions` in the union `BuiltinOptions`
-        EmbeddingLookupSparseOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `EmbeddingLookupSparseOptions` in the union `BuiltinOptions`
+        EmbeddingLookupSparseOptions(::planus::alloc::boxed::Box<self::EmbeddingLookupSparseOptions>),
         /// The variant of type `MulOptions` in the union `BuiltinOptions`
         MulOptions(::planus::alloc::boxed::Box<self::MulOptions>),
         /// The variant `PadOptions` in the union `BuiltinOptions`
@@ -3022,7 +3022,7 @@ impl BuiltinOptions {
     #[inline]
     pub fn create_embedding_lookup_sparse_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::EmbeddingLookupSparseOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(20, value.prepare(builder).downcast())
     }
@@ -4092,7 +4092,7 @@ impl BuiltinOptionsBuilder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptionsBuilder<::planus::Initialized<20, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::EmbeddingLookupSparseOptions> {
         BuiltinOptionsBuilder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`MulOptions` variant](BuiltinOptions#variant.MulOptions).
@@ -5364,7 +5364,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<20, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::EmbeddingLookupSparseOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions> {
@@ -5372,7 +5372,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planu
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<20, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::EmbeddingLookupSparseOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions>> {
@@ -7097,7 +7097,7 @@ pub enum BuiltinOptionsRef<'a>{
     ReshapeOptions(self::ReshapeOptionsRef<'a>),
     SkipGramOptions(self::UnreadRef<'a>),
     SpaceToDepthOptions(self::SpaceToDepthOptionsRef<'a>),
-    EmbeddingLookupSparseOptions(self::UnreadRef<'a>),
+    EmbeddingLookupSparseOptions(self::EmbeddingLookupSparseOptionsRef<'a>),
     MulOptions(self::MulOptionsRef<'a>),
     PadOptions(self::UnreadRef<'a>),
     GatherOptions(self::GatherOptionsRef<'a>),
@@ -10163,6 +10163,353 @@ impl<'a> ::planus::ReadAsRoot<'a> for Conv2DOptionsRef<'a> {
             offset_from_start: 0,
         }, 0).map_err(|error_kind| error_kind.with_error_location(
             "[Conv2DOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The enum `CombinerType` in the namespace `tflite`
+///
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum CombinerType {
+        /// The variant `SUM` in the enum `CombinerType`
+        Sum = 0,
+        /// The variant `MEAN` in the enum `CombinerType`
+        Mean = 1,
+        /// The variant `SQRTN` in the enum `CombinerType`
+        Sqrtn = 2,
+}
+impl CombinerType {
+    /// Array containing all valid variants of CombinerType
+    pub const ENUM_VALUES: [Self; 3] = [Self::Sum,Self::Mean,Self::Sqrtn,];
+}
+impl ::core::convert::TryFrom<i8> for CombinerType {
+    type Error = ::planus::errors::UnknownEnumTagKind;
+    #[inline]
+    fn try_from(value: i8) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTagKind> {
+        #[allow(clippy::match_single_binding)]
+        match value {
+            0 => ::core::result::Result::Ok(CombinerType::Sum),
+            1 => ::core::result::Result::Ok(CombinerType::Mean),
+            2 => ::core::result::Result::Ok(CombinerType::Sqrtn),
+            _ => ::core::result::Result::Err(::planus::errors::UnknownEnumTagKind { tag: value as i128 }),
+        }
+    }
+}
+impl ::core::convert::From<CombinerType> for i8 {
+    #[inline]
+    fn from(value: CombinerType) -> Self {
+        value as i8
+    }
+}
+/// # Safety
+/// The Planus compiler correctly calculates `ALIGNMENT` and `SIZE`.
+unsafe impl ::planus::Primitive for CombinerType {
+    const ALIGNMENT: usize = 1;
+    const SIZE: usize = 1;
+}
+impl ::planus::WriteAsPrimitive<CombinerType> for CombinerType {
+    #[inline]
+    fn write<const N: usize>(&self, cursor: ::planus::Cursor<'_, N>, buffer_position: u32) {
+        (*self as i8).write(cursor, buffer_position);
+    }
+}
+impl ::planus::WriteAs<CombinerType> for CombinerType {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> CombinerType {
+        *self
+    }
+}
+impl ::planus::WriteAsDefault<CombinerType, CombinerType> for CombinerType {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder, default: &CombinerType) -> ::core::option::Option<CombinerType> {
+        if self == default {
+            ::core::option::Option::None
+        } else {
+            ::core::option::Option::Some(*self)
+        }
+    }
+}
+impl ::planus::WriteAsOptional<CombinerType> for CombinerType {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> ::core::option::Option<CombinerType> {
+        ::core::option::Option::Some(*self)
+    }
+}
+impl<'buf> ::planus::TableRead<'buf> for CombinerType {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'buf>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        let n: i8 = ::planus::TableRead::from_buffer(buffer, offset)?;
+        ::core::result::Result::Ok(::core::convert::TryInto::try_into(n)?)
+    }
+}
+impl<'buf> ::planus::VectorReadInner<'buf> for CombinerType {
+    type Error = ::planus::errors::UnknownEnumTag;
+    const STRIDE: usize = 1;
+    #[inline]
+    unsafe fn from_buffer(
+        buffer: ::planus::SliceWithStartOffset<'buf>,
+        offset: usize,
+    ) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTag> {let value = unsafe { *buffer.buffer.get_unchecked(offset) as i8 };let value: ::core::result::Result<Self, _> = ::core::convert::TryInto::try_into(value);
+        value.map_err(|error_kind| error_kind.with_error_location(
+            "CombinerType",
+            "VectorRead::from_buffer",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<CombinerType> for CombinerType {
+    const STRIDE: usize = 1;
+    type Value = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> Self {
+        *self
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[Self],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 1];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - i as u32,
+            );
+        }
+    }
+}
+/// The table `EmbeddingLookupSparseOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct EmbeddingLookupSparseOptions{
+        /// The field `combiner` in the table `EmbeddingLookupSparseOptions`
+        pub combiner: self::CombinerType,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for EmbeddingLookupSparseOptions {
+    fn default() -> Self {
+        Self {
+        combiner: self::CombinerType::Sum,
+        }
+    }
+}
+impl EmbeddingLookupSparseOptions {
+    /// Creates a [EmbeddingLookupSparseOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> EmbeddingLookupSparseOptionsBuilder<()> {
+        EmbeddingLookupSparseOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_combiner: impl ::planus::WriteAsDefault<self::CombinerType, self::CombinerType>,
+    ) -> ::planus::Offset<Self> {let prepared_combiner = field_combiner.prepare(builder, &self::CombinerType::Sum);
+        let mut table_writer: ::planus::table_writer::TableWriter::<6> = ::core::default::Default::default();
+        if prepared_combiner.is_some() {table_writer.write_entry::<self::CombinerType>(0);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_combiner) = prepared_combiner {object_writer.write::<_, _, 1>(&prepared_combiner);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<EmbeddingLookupSparseOptions>> for EmbeddingLookupSparseOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<EmbeddingLookupSparseOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<EmbeddingLookupSparseOptions>> for EmbeddingLookupSparseOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<EmbeddingLookupSparseOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<EmbeddingLookupSparseOptions> for EmbeddingLookupSparseOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<EmbeddingLookupSparseOptions> {
+        EmbeddingLookupSparseOptions::create(
+            builder,
+            self.combiner,
+        )
+    }
+}
+/// Builder for serializing an instance of the [EmbeddingLookupSparseOptions] type.
+///
+/// Can be created using the [EmbeddingLookupSparseOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct EmbeddingLookupSparseOptionsBuilder<State>(State);
+impl<
+> EmbeddingLookupSparseOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`combiner` field](EmbeddingLookupSparseOptions#structfield.combiner).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn combiner<T0>(self, value: T0) -> EmbeddingLookupSparseOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<self::CombinerType, self::CombinerType>
+    {
+        EmbeddingLookupSparseOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`combiner` field](EmbeddingLookupSparseOptions#structfield.combiner) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn combiner_as_default(self) -> EmbeddingLookupSparseOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.combiner(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> EmbeddingLookupSparseOptionsBuilder<(
+        T0,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [EmbeddingLookupSparseOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<EmbeddingLookupSparseOptions>
+        where Self: ::planus::WriteAsOffset<EmbeddingLookupSparseOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::CombinerType, self::CombinerType>,
+> ::planus::WriteAs<::planus::Offset<EmbeddingLookupSparseOptions>> for EmbeddingLookupSparseOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<EmbeddingLookupSparseOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<EmbeddingLookupSparseOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::CombinerType, self::CombinerType>,
+> ::planus::WriteAsOptional<::planus::Offset<EmbeddingLookupSparseOptions>> for EmbeddingLookupSparseOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<EmbeddingLookupSparseOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<EmbeddingLookupSparseOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::CombinerType, self::CombinerType>,
+> ::planus::WriteAsOffset<EmbeddingLookupSparseOptions> for EmbeddingLookupSparseOptionsBuilder<(
+        T0,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<EmbeddingLookupSparseOptions> {
+        let (
+                v0,
+        ) = &self.0;EmbeddingLookupSparseOptions::create(
+            builder,
+                v0,
+        )
+    }
+}
+/// Reference to a deserialized [EmbeddingLookupSparseOptions].
+#[derive(Copy, Clone)]
+pub struct EmbeddingLookupSparseOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> EmbeddingLookupSparseOptionsRef<'a> {
+        /// Getter for the [`combiner` field](EmbeddingLookupSparseOptions#structfield.combiner).
+        #[inline]
+        pub fn combiner(&self) -> ::planus::Result<self::CombinerType> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "EmbeddingLookupSparseOptions", "combiner")
+            ?.unwrap_or(self::CombinerType::Sum))
+        }
+}
+impl<'a> ::core::fmt::Debug for EmbeddingLookupSparseOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("EmbeddingLookupSparseOptionsRef");
+        f.field("combiner", &self.combiner());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<EmbeddingLookupSparseOptionsRef<'a>> for EmbeddingLookupSparseOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: EmbeddingLookupSparseOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            combiner: ::core::convert::TryInto::try_into(value.combiner()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for EmbeddingLookupSparseOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for EmbeddingLookupSparseOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[EmbeddingLookupSparseOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<EmbeddingLookupSparseOptions>> for EmbeddingLookupSparseOptions {
+    type Value = ::planus::Offset<EmbeddingLookupSparseOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<EmbeddingLookupSparseOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for EmbeddingLookupSparseOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[EmbeddingLookupSparseOptionsRef]",
             "read_as_root",
             0,
         ))

@@ -529,6 +529,36 @@ fn nibbles_become_bytes() {
 }
 
 #[test]
+fn quarters_of_bytes_become_bytes() {
+    let mut draft = int8_convolution();
+    draft.tensor_mut(1).type_ = T::Int2 as i8;
+    // From the lowest bits: 1, -2, -1, 0.
+    draft.model.buffers.as_mut().unwrap()[1].data = Some(vec![0b00_11_10_01; 36]);
+    let import = import(&draft);
+    let main = &import.model.main;
+    let at = main.operands[main.operations[0].inputs[1] as usize].location.offset as usize;
+    assert_eq!(import.model.operand_values[at..at + 5], [1, 0xFE, 0xFF, 0, 1]);
+}
+
+#[test]
+fn upper_halves_of_floats_become_floats_within_graphs_alone() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[2]);
+    let halves = draft.constant(T::Bfloat16, &[2], &[0x80, 0x3F, 0x00, 0xC0]);
+    let (floats, y) = (draft.tensor(T::Float32, &[2]), draft.tensor(T::Float32, &[2]));
+    draft.operator(B::Cast, &[halves], &[floats], None);
+    draft.operator(B::Maximum, &[x, floats], &[y], None);
+    draft.ends(0, &[x], &[y]);
+    let found = import(&draft);
+    let main = &found.model.main;
+    let at = main.operands[main.operations[0].inputs[0] as usize].location.offset as usize;
+    let stored = [1.0_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat();
+    assert_eq!(found.model.operand_values[at..at + 8], stored);
+    draft.tensor_mut(x).type_ = T::Bfloat16 as i8;
+    assert!(reasons(&draft).iter().any(|it| it == "BFLOAT16 is within graphs only"));
+}
+
+#[test]
 fn a_variable_that_every_run_sets_anew_is_no_state() {
     let mut draft = sequence_rnn(ActivationFunctionType::Relu);
     let zeros = draft.constant(T::Float16, &[1, 2], &[0; 4]);

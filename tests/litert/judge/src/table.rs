@@ -18,7 +18,8 @@ found it ([how far they go](tflite-corpus.md)): models of single operators, most
     cargo run --release -p litert-judge -- tests/litert/data --table docs/tflite.md
 
 *Versions* are those of the files that were tried. *Runs with* names the kinds of models whose results agree: an element type, or
-`hybrid` (float activations, 8-bit weights), `float16w` and `int4w` (weights of that type). *Becomes* lists operations of the HAL
+`hybrid` (float activations, 8-bit weights), `float16w` and `int4w` (weights of that type), `int2`, `int4`, `uint4` and
+`bfloat16` (constants of that type; of the last also what is computed). *Becomes* lists operations of the HAL
 and, in lower case letters, of [our extension](extension.md); an operator without an entry there is computed when the
 model is imported. What is refused, and what differs, is below with the reasons.
 
@@ -44,11 +45,17 @@ const NEVER: &str = "
 |---|---|
 | HASHTABLE, HASHTABLE_FIND, HASHTABLE_IMPORT, HASHTABLE_SIZE | LiteRT's tables have strings as keys or as values, which the HAL has no type for |
 | SKIP_GRAM | takes strings |
-| EMBEDDING_LOOKUP_SPARSE | not written yet |
 | STABLEHLO_CASE of more than two branches | not written yet |
 | RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
-| tensors of BFLOAT16, COMPLEX128, INT2, UINT4 and FLOAT8 | not written yet; they are refused by the type's name |
+| BFLOAT16 as an input or output of a graph | within graphs it is held as float32, rounded where LiteRT rounds; callers have no such type |
+| INT2, INT4 and UINT4 beside constants | LiteRT's CAST makes them of floats, and nothing else takes them |
+| COMPLEX128, FLOAT8 | LiteRT 2.3 names the types, and its kernels refuse them |
+| tensors without elements, also where they follow from values | the HAL cannot say them |
+| a size of RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR that is computed | the HAL's is a number, not a tensor |
+| WHILE whose variables change their size | the HAL's keep theirs |
+| lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
 | weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |
+| QUANTIZE to a scale for each channel, and what is made of that | the HAL has it for weights of int8 only; LiteRT's converter makes it of constants |
 | a grouped CONV_2D with dilation | the HAL has no such form |
 | Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
 

@@ -44,7 +44,8 @@ impl Answer {
         if self.comparison.agree() {
             let count = outputs.len();
             let but = if self.is_step_wrong() { ", but a step on the way is wrong" } else { "" };
-            text += &format!("{judge} and {judged} agree in all {count} outputs{but}\n");
+            let all = if count == 1 { "the output" } else { &format!("all {count} outputs") };
+            text += &format!("{judge} and {judged} agree in {all}{but}\n");
         } else {
             let count = outputs.iter().filter(|it| it.differs.is_some()).count();
             text +=

@@ -1,6 +1,7 @@
 //! What a file says of itself, whether a model becomes of it or not.
 
-use super::super::{open_shape, shape};
+use super::super::{counted, open_shape, shape};
+use crate::inputs::SHAPE_HINT;
 use nnhal::FileInfo;
 use nnhal::tflite::{Cause, ImportError, SubgraphDescription, TensorDescription};
 use serde::Serialize;
@@ -94,6 +95,8 @@ pub struct Refused {
     causes: Vec<Group>,
     /// Operators that could not be judged, since they follow refused ones.
     consequences: usize,
+    /// What may help.
+    hint: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -109,8 +112,8 @@ struct Group {
 }
 
 impl Refused {
-    /// The causes of an error.
-    pub fn of(error: &ImportError) -> Self {
+    /// The causes of an error of a file, whose example has the shapes that were asked for or not.
+    pub fn of(error: &ImportError, info: &FileInfo, is_of_example: bool) -> Self {
         let (causes, consequences) = error.causes();
         let group = |Cause { first, count }: &Cause<'_>| Group {
             operator: first.operator.clone(),
@@ -121,14 +124,31 @@ impl Refused {
             index: first.index,
             tensors: first.tensors.clone(),
         };
+        let leaves_open = |main: &SubgraphDescription| {
+            main.inputs.iter().any(|it| main.tensors[*it].shape.contains(&None))
+        };
+        let may_help = is_of_example
+            && !causes.is_empty()
+            && info.description.subgraphs.first().is_some_and(leaves_open);
         let causes = causes.iter().map(group).collect();
-        Self { reason: error.to_string(), causes, consequences }
+        let hint = may_help.then_some(SHAPE_HINT);
+        Self { reason: error.to_string(), causes, consequences, hint }
+    }
+}
+
+impl Refused {
+    /// All of it, and what may help.
+    pub fn reason(&self) -> String {
+        match self.hint {
+            Some(hint) => format!("{}\n  {hint}", self.reason),
+            None => self.reason.clone(),
+        }
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "\nno model becomes of it: {}", self.reason)
+        writeln!(formatter, "\nno model becomes of it: {}", self.reason())
     }
 }
 
@@ -232,7 +252,8 @@ fn subgraph(subgraph: &SubgraphDescription) -> Subgraph {
 
 /// A file for people; `alone`: there is no model to show its inputs, outputs and operations.
 pub fn text(file: &File, alone: bool) -> String {
-    let mut text = format!("file of {} bytes, {} subgraphs", file.bytes, file.subgraphs.len());
+    let subgraphs = counted(file.subgraphs.len(), "subgraph");
+    let mut text = format!("file of {} bytes, {subgraphs}", file.bytes);
     if !file.description.is_empty() {
         text += &format!(", {:?}", file.description);
     }
@@ -266,7 +287,8 @@ pub fn text(file: &File, alone: bool) -> String {
     }
     for (number, subgraph) in file.subgraphs.iter().enumerate() {
         let name = if subgraph.name.is_empty() { "" } else { &format!(" {:?}", subgraph.name) };
-        text += &format!("\nsubgraph {number}{name}: {} operators\n", subgraph.operators.len());
+        let operators = counted(subgraph.operators.len(), "operator");
+        text += &format!("\nsubgraph {number}{name}: {operators}\n");
         for Operator { index, name, attributes, inputs, outputs, .. } in &subgraph.operators {
             let tensors = |all: &mut dyn Iterator<Item = Option<usize>>| {
                 all.map(|it| it.map_or("-".to_owned(), |it| it.to_string()))

@@ -7,8 +7,9 @@ mod file;
 mod plan;
 
 use super::Arguments;
+use super::file::Refused;
 use crate::commands::compare::{Answer, REFERENCE, step_json};
-use crate::commands::shortened;
+use crate::commands::{beginning, shortened};
 use crate::error::{CliError, Result};
 use file::{Graph, Summary};
 use nnhal::compare::{self, Limits};
@@ -20,6 +21,9 @@ use std::path::Path;
 
 /// Nodes that are drawn of a graph; browsers take their time for more.
 const MOST_NODES: usize = 20_000;
+
+/// Bytes of the reason why a file is refused that are shown: it names each cause.
+const REASON_LENGTH: usize = 20_000;
 
 #[derive(Serialize)]
 struct Page {
@@ -46,13 +50,15 @@ pub fn write(
 ) -> Result<()> {
     let (model, refused) = match model {
         Ok(model) => (Some(model), None),
-        Err(CliError::Library(Error::Import { source, .. })) => (None, Some(source.to_string())),
+        Err(CliError::Library(Error::Import { source, .. })) => {
+            (None, Some(Refused::of(&source, info, arguments.shapes.shapes.is_empty()).reason()))
+        }
         Err(other) => return Err(other),
     };
     let mut devices = Vec::new();
     let mut differences = None;
     if let Some(model) = &model {
-        let names = arguments.device_names()?;
+        let names = arguments.device_names();
         let open = |name: &String| model.session(arguments.session.threads.options(name));
         let sessions = names.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for session in &sessions {
@@ -67,7 +73,7 @@ pub fn write(
         version: env!("CARGO_PKG_VERSION"),
         file: Summary::of(info),
         graphs: file::graphs(&info.description, model.as_ref()),
-        refused: refused.map(|it| shortened(&it)),
+        refused: refused.map(|it| beginning(&it, REASON_LENGTH)),
         devices,
         differences,
     };
