@@ -39,6 +39,7 @@
 mod allowance;
 pub mod batch_matmul;
 mod broadcast;
+pub mod cast;
 pub mod convolution;
 pub mod depthwise;
 pub mod detection;
@@ -57,6 +58,7 @@ mod packing;
 mod parts;
 pub mod peak;
 pub mod pooling;
+mod prepared;
 pub mod quantized;
 pub mod quantized_elementwise;
 pub mod recurrent;
@@ -64,6 +66,7 @@ pub mod reduction;
 pub mod resize;
 pub mod softmax;
 mod team;
+pub mod top_k;
 pub mod transposed_convolution;
 mod vector;
 
@@ -75,4 +78,7 @@ pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
 pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
+pub use prepared::{
+    ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
+};
 pub use team::{TASK_SPANS, Team};

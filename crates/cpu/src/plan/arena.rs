@@ -1,11 +1,8 @@
 //! [`Operands`]: a step's operands as slices of the arena and of constants.
 
 use super::{Location, Step};
-use nnhal_kernels::Lines;
+use nnhal_kernels::{InputBytes, Lines, MOST_WRITTEN};
 use std::ops::Range;
-
-/// Most outputs that a step writes, its scratch memory included.
-pub(super) const MOST_WRITTEN: usize = 8;
 
 /// The operands of a step: slices of one arena, of which those to be written overlap nothing.
 pub(crate) struct Operands<'run> {
@@ -58,6 +55,12 @@ impl<'run> Operands<'run> {
         (Inputs { readable, inputs, constants }, outputs, scratch)
     }
 
+    /// Inputs to read, and what is to be written, for a kernel.
+    pub(crate) fn parts(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
+        let Self { readable, written, inputs, constants } = self;
+        (Inputs { readable, inputs, constants }, written)
+    }
+
     /// Inputs to read, and the outputs to write, however many there are.
     pub(crate) fn split_all(self) -> (Inputs<'run>, impl Iterator<Item = &'run mut [u8]>) {
         let Self { readable, written, inputs, constants } = self;
@@ -70,6 +73,12 @@ pub(crate) struct Inputs<'run> {
     readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
     inputs: &'run [Location],
     constants: &'run [Lines],
+}
+
+impl InputBytes for Inputs<'_> {
+    fn bytes(&self, index: usize) -> Option<&[u8]> {
+        self.optional(index)
+    }
 }
 
 impl<'run> Inputs<'run> {

@@ -18,12 +18,13 @@ use crate::graph::{Graph, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
+use kernel::Prepared;
 use layout::{BufferId, Layout};
 use lowering::Lowered;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
 use nnhal_driver::{PlannedStep, PlannedValue};
 use nnhal_hal::OperandType;
-use nnhal_kernels::{Lines, Team};
+use nnhal_kernels::{InstructionSet, Lines, PreparedKernel, Team};
 use std::ops::Range;
 
 /// The steps of an execution with inputs of certain dimensions.
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     outputs: Vec<Output>,
     pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
+    /// For the floats of 16 bits of inputs and outputs.
+    set: InstructionSet,
     /// Counts what executions take.
     ledger: Ledger,
     /// Count what the plan holds.
@@ -229,6 +232,28 @@ impl Draft {
             outputs: node.outputs.clone(),
         }
     }
+
+    /// A step that computes all outputs of a node of these values with a prepared kernel.
+    pub(crate) fn prepared(
+        node: &Node,
+        kernel: impl PreparedKernel + 'static,
+        inputs: impl IntoIterator<Item = ValueId>,
+    ) -> Self {
+        Self::new(node, Prepared { kernel, place: node.place, subjects: Vec::new() }, inputs)
+    }
+
+    /// As [`Self::prepared`], of these arguments of the operation, which have values that the kernel may
+    /// refuse.
+    pub(crate) fn of_arguments(
+        graph: &Graph<'_>,
+        node: &Node,
+        kernel: impl PreparedKernel + 'static,
+        positions: &[usize],
+    ) -> Self {
+        let subjects = positions.iter().map(|at| graph.input(node, *at).subject()).collect();
+        let inputs = positions.iter().map(|position| node.inputs[*position]);
+        Self::new(node, Prepared { kernel, place: node.place, subjects }, inputs)
+    }
 }
 
 /// An input of a step to be.
@@ -404,6 +429,7 @@ impl Builder<'_, '_> {
             outputs,
             constants: self.constants,
             arena_bytes: memory.bytes,
+            set: self.settings.instruction_set,
             ledger: self.ledger.clone(),
             charges,
         };

@@ -1,4 +1,5 @@
-//! Real tensors, element by element: chains of functions of one and of two operands.
+//! Element by element: chains of functions of one and of two real operands; integers, comparisons, truth
+//! values and choices by them.
 //!
 //! A [`Chain`] passes over memory once, however many steps it has: each step works on a block that
 //! fits into the first cache.
@@ -23,7 +24,11 @@
 //! ```
 
 mod binary;
+mod integers;
+mod logic;
+mod map;
 mod pairs;
+mod select;
 #[cfg(test)]
 mod tests;
 mod unary;
@@ -33,7 +38,11 @@ use crate::broadcast::{MOST_OPERANDS, Operand, Walk};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
+pub use integers::{IntegerFunction, IntegerPairs, IntegerSign, SignFunction};
+pub use logic::{Compare, Comparison, Logical, LogicalNot, TruthFunction};
+pub(crate) use map::map;
 pub use pairs::Pairs;
+pub use select::Select;
 pub use unary::Unary;
 
 /// One step of a chain.

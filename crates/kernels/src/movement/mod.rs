@@ -9,13 +9,18 @@
 //! | SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
 //! | MIRROR_PAD | [`StridedCopy::mirror_pad`] |
 //! | GATHER, EMBEDDING_LOOKUP | [`gather`] |
+//! | HASHTABLE_LOOKUP | [`HashtableLookup`] |
+//!
+//! [`Copies`] puts an output together of several of them.
 //!
 //! Elements are plain numbers of any size; what the numbers are does not matter.
 
 #![allow(unsafe_code)]
 
 mod gather;
+mod hashtable;
 mod layout;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +28,9 @@ use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{BLOCK, Team};
 pub use gather::{NoSuchRow, gather};
+pub use hashtable::HashtableLookup;
+pub(crate) use pieces::copy;
+pub use pieces::{Copies, RecodedCopies};
 use std::mem::MaybeUninit;
 
 /// Elements from which on a second thread is worth waking.

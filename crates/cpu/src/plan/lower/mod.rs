@@ -132,7 +132,7 @@ fn one(
             Ok(normalization::local_response(builder, node, it))
         }
         AnyOperation::LogSoftmax(it) => softmax::lower(builder, node, it.beta, it.axis, true),
-        AnyOperation::Logical(it) => logic::logical(builder, node, *it),
+        AnyOperation::Logical(it) => Ok(logic::logical(builder, node, *it)),
         AnyOperation::MaximumMinimum(it) if is_int32 => Ok(integers::extreme(builder, node, *it)),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),

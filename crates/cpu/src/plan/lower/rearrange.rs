@@ -1,10 +1,10 @@
 //! What only moves elements, in ways of its own.
 
-use super::movement::{Copies, copied_size};
+use super::movement::copied_size;
 use crate::graph::{Argument, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_kernels::movement::{Axis, StridedCopy};
+use nnhal_kernels::movement::{Axis, Copies, StridedCopy};
 use nnhal_ops::operations::{
     BatchSpace, ChannelShuffle, DepthSpace, Pack, Reverse, StridedSlice, Tile, batch_space,
     depth_space,
@@ -22,7 +22,7 @@ fn one_input(
 ) -> Result<Draft, Why> {
     let element_size = copied_size(builder.graph.output(node, 0))?;
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
-    Ok(Draft::new(node, Copies { pieces, element_size, fill }, [node.inputs[0]]))
+    Ok(Draft::prepared(node, Copies { pieces, element_size, fill }, [node.inputs[0]]))
 }
 
 /// Lengths and strides of a contiguous value, from the first axis to the last.
@@ -125,7 +125,7 @@ pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Resul
         .collect();
     let element_size = copied_size(output)?;
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Ok(Draft::new(node, kernel, parts.iter().copied()))
+    Ok(Draft::prepared(node, kernel, parts.iter().copied()))
 }
 
 pub(super) fn depth_space(
