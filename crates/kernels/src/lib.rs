@@ -54,6 +54,7 @@ mod lines;
 mod long_rows;
 pub mod movement;
 mod multiplier;
+mod name;
 mod packing;
 mod parts;
 pub mod peak;
@@ -72,7 +73,7 @@ mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};
 pub use gemm::Epilogue;
-pub use image::{Image, ImageMut};
+pub use image::{Image, ImageMut, OfImages, PixelStrides};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;

@@ -44,17 +44,6 @@ impl<'run> Operands<'run> {
         Self { readable, written, inputs: &step.inputs, constants }
     }
 
-    /// Inputs to read, and the outputs and the scratch memory to write.
-    pub(crate) fn split<const N: usize>(
-        self,
-    ) -> (Inputs<'run>, [&'run mut [u8]; N], &'run mut [u8]) {
-        let Self { readable, written, inputs, constants } = self;
-        let mut written = written.into_iter();
-        let outputs = std::array::from_fn(|_| written.next().unwrap_or_default());
-        let scratch = written.next().unwrap_or_default();
-        (Inputs { readable, inputs, constants }, outputs, scratch)
-    }
-
     /// Inputs to read, and what is to be written, for a kernel.
     pub(crate) fn parts(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
         let Self { readable, written, inputs, constants } = self;
@@ -106,10 +95,5 @@ impl<'run> Inputs<'run> {
     /// The bytes of an input that is not left out.
     pub(crate) fn bytes(&self, index: usize) -> &'run [u8] {
         self.optional(index).unwrap_or_default()
-    }
-
-    /// The floats of an input that is not left out.
-    pub(crate) fn floats(&self, index: usize) -> &'run [f32] {
-        bytemuck::cast_slice(self.bytes(index))
     }
 }

@@ -7,12 +7,12 @@ use nnhal_kernels::{PreparedKernel, Team, WrongValue, for_each_slice};
 use nnhal_ops::{OperationError, Subject};
 use std::fmt;
 
-/// What a step does with its operands.
+/// What a step does with its operands: run a prepared kernel, or the reference kernel of an operation.
 pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Computes the outputs.
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
 
-    /// What profiles call it: see [`super::name`].
+    /// What profiles call it: see [`PreparedKernel::name`].
     fn name(&self) -> String;
 
     /// Bytes that it needs besides its operands.

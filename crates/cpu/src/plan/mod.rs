@@ -7,7 +7,6 @@ mod layout;
 mod lower;
 mod lowering;
 mod memory;
-mod name;
 mod origins;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
@@ -219,30 +218,21 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A step that computes all outputs of a node of these values.
+    /// A step that computes all outputs of a node of these values with a prepared kernel.
     pub(crate) fn new(
         node: &Node,
-        kernel: impl Kernel + 'static,
+        kernel: impl PreparedKernel + 'static,
         inputs: impl IntoIterator<Item = ValueId>,
     ) -> Self {
         Self {
             place: node.place,
-            kernel: Box::new(kernel),
+            kernel: Box::new(Prepared { kernel, place: node.place, subjects: Vec::new() }),
             inputs: inputs.into_iter().map(Operand::Value).collect(),
             outputs: node.outputs.clone(),
         }
     }
 
-    /// A step that computes all outputs of a node of these values with a prepared kernel.
-    pub(crate) fn prepared(
-        node: &Node,
-        kernel: impl PreparedKernel + 'static,
-        inputs: impl IntoIterator<Item = ValueId>,
-    ) -> Self {
-        Self::new(node, Prepared { kernel, place: node.place, subjects: Vec::new() }, inputs)
-    }
-
-    /// As [`Self::prepared`], of these arguments of the operation, which have values that the kernel may
+    /// As [`Self::new`], of these arguments of the operation, which have values that the kernel may
     /// refuse.
     pub(crate) fn of_arguments(
         graph: &Graph<'_>,
@@ -251,8 +241,9 @@ impl Draft {
         positions: &[usize],
     ) -> Self {
         let subjects = positions.iter().map(|at| graph.input(node, *at).subject()).collect();
-        let inputs = positions.iter().map(|position| node.inputs[*position]);
-        Self::new(node, Prepared { kernel, place: node.place, subjects }, inputs)
+        let inputs = positions.iter().map(|at| Operand::Value(node.inputs[*at])).collect();
+        let kernel = Box::new(Prepared { kernel, place: node.place, subjects });
+        Self { place: node.place, kernel, inputs, outputs: node.outputs.clone() }
     }
 }
 

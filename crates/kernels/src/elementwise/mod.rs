@@ -35,6 +35,7 @@ mod unary;
 
 use crate::InstructionSet;
 use crate::broadcast::{MOST_OPERANDS, Operand, Walk};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
@@ -95,6 +96,26 @@ impl Chain {
         self.walk.run(team, operands, output, |operands, output| {
             self.isa.run(Block { steps: &self.steps, operands, output });
         });
+    }
+}
+
+impl PreparedKernel for Chain {
+    fn name(&self) -> String {
+        match self.steps.len() {
+            1 => "elementwise f32".to_owned(),
+            steps => format!("elementwise {steps} fused f32"),
+        }
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        let mut slices = [&[][..]; Self::MOST_OPERANDS];
+        let slices = &mut slices[..self.walk.operands()];
+        for (index, slice) in slices.iter_mut().enumerate() {
+            *slice = inputs.of(index);
+        }
+        self.run(team, slices, bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

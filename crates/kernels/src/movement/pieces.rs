@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn only_inputs_with_a_table_are_looked_up() {
-        let table = TableMap::prepare(InstructionSet::best(), Table::of_u8(|it| it + 100));
+        let table =
+            TableMap::prepare(InstructionSet::best(), Table::of_u8(|it| it.wrapping_add(100)));
         let piece = |at| StridedCopy::piece(&[2], &[4], &[at]);
         let kernel = RecodedCopies::prepare(vec![(piece(0), None), (piece(2), Some(table))]);
         assert_eq!(kernel.scratch_bytes(), 2);

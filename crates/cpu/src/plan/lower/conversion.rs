@@ -22,8 +22,8 @@ pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft
     let (set, quantization) = (builder.settings.instruction_set, output.quantization());
     let inputs = [node.inputs[0]];
     Ok(match is_signed(output)? {
-        true => Draft::prepared(node, Quantize::<i8>::prepare(set, quantization), inputs),
-        false => Draft::prepared(node, Quantize::<u8>::prepare(set, quantization), inputs),
+        true => Draft::new(node, Quantize::<i8>::prepare(set, quantization), inputs),
+        false => Draft::new(node, Quantize::<u8>::prepare(set, quantization), inputs),
     })
 }
 
@@ -38,10 +38,10 @@ pub(super) fn dequantizing(
     if let ExtraParams::ChannelQuant(quant) = &input.operand.extra_params {
         let [_, _, inner] = around(&input, quant.channel_dim as usize);
         let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels")?;
-        return Ok(Draft::prepared(node, DequantizeChannels::prepare(set, inner, scales), inputs));
+        return Ok(Draft::new(node, DequantizeChannels::prepare(set, inner, scales), inputs));
     }
     Ok(match is_signed(input)? {
-        true => Draft::prepared(node, Dequantize::<i8>::prepare(set, quantization), inputs),
-        false => Draft::prepared(node, Dequantize::<u8>::prepare(set, quantization), inputs),
+        true => Draft::new(node, Dequantize::<i8>::prepare(set, quantization), inputs),
+        false => Draft::new(node, Dequantize::<u8>::prepare(set, quantization), inputs),
     })
 }

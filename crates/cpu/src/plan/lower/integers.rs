@@ -30,7 +30,7 @@ fn paired(builder: &Builder<'_, '_>, node: &Node, function: IntegerFunction) -> 
     let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
     let kernel = IntegerPairs::prepare(builder.settings.instruction_set, shapes, function);
-    Draft::prepared(node, kernel, node.inputs[..2].iter().copied())
+    Draft::new(node, kernel, node.inputs[..2].iter().copied())
 }
 
 pub(super) fn elementwise(
@@ -44,5 +44,5 @@ pub(super) fn elementwise(
         _ => return Err(builder.graph.output(node, 0).of_other_type("floats")),
     };
     let kernel = IntegerSign::prepare(builder.settings.instruction_set, function);
-    Ok(Draft::prepared(node, kernel, [node.inputs[0]]))
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }

@@ -34,7 +34,7 @@ pub(super) fn comparison(
     let (set, shapes) = (builder.settings.instruction_set, [a.lengths(), b.lengths()]);
     let shapes = shapes.each_ref().map(Vec::as_slice);
     let kernel = Compare::prepare(set, shapes, comparison, elements, quantizations);
-    Ok(Draft::prepared(node, kernel, node.inputs[..2].iter().copied()))
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) -> Draft {
@@ -42,12 +42,12 @@ pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) 
     let function = match logical {
         Logical::And => TruthFunction::And,
         Logical::Or => TruthFunction::Or,
-        Logical::Not => return Draft::prepared(node, LogicalNot(set), [node.inputs[0]]),
+        Logical::Not => return Draft::new(node, LogicalNot(set), [node.inputs[0]]),
     };
     let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
     let kernel = elementwise::Logical::prepare(set, shapes, function);
-    Draft::prepared(node, kernel, node.inputs[..2].iter().copied())
+    Draft::new(node, kernel, node.inputs[..2].iter().copied())
 }
 
 pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
@@ -64,7 +64,7 @@ pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Wh
     };
     let tables = [table(node.inputs[1]), table(node.inputs[2])];
     let kernel = Select::prepare(set, element_size, tables);
-    Ok(Draft::prepared(node, kernel, node.inputs[..3].iter().copied()))
+    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
 }
 
 /// What is cast to what.
@@ -90,5 +90,5 @@ pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why>
         _ => return Err(input.of_other_type(CAST)),
     };
     let kernel = Cast::prepare(builder.settings.instruction_set, conversion);
-    Ok(Draft::prepared(node, kernel, [node.inputs[0]]))
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }

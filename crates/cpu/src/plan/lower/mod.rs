@@ -65,7 +65,7 @@ pub(crate) fn lower(
         Work::Matmul(it) => Ok(one(matmul::lower(builder, node, it))),
         Work::Softmax(it) => Ok(one(softmax::masked(builder, node, *it))),
         Work::Table(table) => Ok(one(elementwise::table(builder, node, table))),
-        Work::RequantizedMean(it) => reduction::requantized_mean(builder, node, it).map(one),
+        Work::RequantizedMean(it) => Ok(one(reduction::requantized_mean(builder, node, it))),
     };
     drafts.map_err(|TooLarge { wanted, .. }| EngineError::Allocation {
         user: MemoryUse::Operation(node.place),

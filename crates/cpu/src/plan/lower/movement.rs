@@ -20,7 +20,7 @@ pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
 /// A single copy.
 fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
     let kernel = Copies { pieces: vec![(0, copy)], element_size, fill };
-    Draft::prepared(node, kernel, [node.inputs[0]])
+    Draft::new(node, kernel, [node.inputs[0]])
 }
 
 pub(super) fn transpose(
@@ -100,10 +100,10 @@ pub(super) fn concatenation(
     let parts = parts.iter().copied();
     if tables.iter().any(Option::is_some) {
         let pieces = pieces.into_iter().map(|(_, copy)| copy).zip(tables).collect();
-        return Ok(Draft::prepared(node, RecodedCopies::prepare(pieces), parts));
+        return Ok(Draft::new(node, RecodedCopies::prepare(pieces), parts));
     }
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Ok(Draft::prepared(node, kernel, parts))
+    Ok(Draft::new(node, kernel, parts))
 }
 
 pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Result<Draft, Why> {
@@ -150,7 +150,7 @@ pub(super) fn mirror_pad(
     let copies = StridedCopy::mirror_pad(&input.lengths(), &borders.collect::<Vec<_>>(), skipped);
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Ok(Draft::prepared(node, kernel, [node.inputs[0]]))
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// A tensor of one element, again and again, that is too large to be a constant.
@@ -158,12 +158,12 @@ pub(super) fn fill(builder: &Builder<'_, '_>, node: &Node, fill: &Fill) -> Draft
     let output = &builder.graph.values[node.outputs[0]];
     let element_size = output.element_size();
     let fill = kept_element(output, &fill.element);
-    Draft::prepared(node, Copies { pieces: Vec::new(), element_size, fill }, [])
+    Draft::new(node, Copies { pieces: Vec::new(), element_size, fill }, [])
 }
 
 /// How many axes a value has, which is known before it is.
 pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let rank = builder.graph.values[node.inputs[0]].dimensions.len();
     let fill = i32::try_from(rank).unwrap_or(i32::MAX).to_ne_bytes().to_vec();
-    Draft::prepared(node, Copies { pieces: Vec::new(), element_size: fill.len(), fill }, [])
+    Draft::new(node, Copies { pieces: Vec::new(), element_size: fill.len(), fill }, [])
 }
