@@ -209,12 +209,65 @@ fn roi_align() -> Case {
     builder.end(Op::RoiAlign, &inputs, &[floats(&[100, 7, 7, 256])])
 }
 
+/// From floats or integers to another type.
+fn cast(from: OperandSpec, to: OperandSpec) -> Case {
+    let mut builder = GraphBuilder::default();
+    let input = builder.input(from);
+    builder.end(Op::Cast, &[input], &[to])
+}
+
+fn unary(operation: Op, spec: &OperandSpec) -> Case {
+    let mut builder = GraphBuilder::default();
+    let input = builder.input(spec.clone());
+    builder.end(operation, &[input], std::slice::from_ref(spec))
+}
+
+fn select_of(spec: &OperandSpec) -> Case {
+    let mut builder = GraphBuilder::default();
+    let truth = builder.input(OperandSpec::tensor_bool8(spec.dimensions.clone()));
+    let inputs = [truth, builder.input(spec.clone()), builder.input(spec.clone())];
+    builder.end(Op::Select, &inputs, std::slice::from_ref(spec))
+}
+
+/// The `k` greatest of rows of 1000.
+fn top_k(rows: u32, k: u32) -> Case {
+    let mut builder = GraphBuilder::default();
+    let inputs = [builder.input(floats(&[rows, 1000])), builder.graph.scalar_i32(k.cast_signed())];
+    let outputs = [floats(&[rows, k]), OperandSpec::tensor_int32([rows, k])];
+    builder.end(Op::TopkV2, &inputs, &outputs)
+}
+
+fn hashtable_lookup() -> Case {
+    let mut builder = GraphBuilder::default();
+    let lookups = builder.input(OperandSpec::tensor_int32([128]));
+    let keys: Vec<i32> = (0..10_000).map(|it| it * 3).collect();
+    let keys = builder.ints(&[10_000], &keys);
+    let table = builder.constant(floats(&[10_000, 64]));
+    let hits = OperandSpec::tensor_quant8_asymm([128], 1.0, 0);
+    builder.end(Op::HashtableLookup, &[lookups, keys, table], &[floats(&[128, 64]), hits])
+}
+
+/// Steps that have next to nothing to do and are not made one.
+fn tiny_steps(steps: u32) -> Case {
+    let mut builder = GraphBuilder::default();
+    let spec = bytes(&[16], 0.05);
+    let first = builder.input(spec.clone());
+    let other = builder.input(spec.clone());
+    let none = builder.graph.scalar_i32(0);
+    let mut last = first;
+    for _ in 1..steps {
+        last = builder.graph.operation(Op::Add, [last, other, none], spec.clone());
+    }
+    builder.end(Op::Add, &[last, other, none], &[spec])
+}
+
 fn cases() -> Vec<(&'static str, Case)> {
     let image = [1, 56, 56, 64];
     let integers = || OperandSpec::tensor_int32([1, 128, 1024]);
     let both = || [integers(), integers()];
     let stored = |scale: f32| bytes(&image, scale);
     let truth = OperandSpec::tensor_bool8(image);
+    let unsigned = || OperandSpec::tensor_quant8_asymm(image, 1.0, 0);
     let unit = |shape: &[u32]| OperandSpec::tensor_quant8_asymm_signed(shape, 1.0 / 128.0, 0);
     vec![
         ("ADD int32", binary(Op::Add, both(), integers(), true)),
@@ -229,6 +282,19 @@ fn cases() -> Vec<(&'static str, Case)> {
         ("SELECT 8 bits", select()),
         ("CONCATENATION 8 bits", concatenation()),
         ("MIRROR_PAD", mirror_pad()),
+        ("CAST float32 to int32", cast(floats(&image), OperandSpec::tensor_int32(image))),
+        ("CAST int32 to float32", cast(OperandSpec::tensor_int32(image), floats(&image))),
+        ("CAST float32 to 8 bits", cast(floats(&image), unsigned())),
+        ("CAST 8 bits to float32", cast(unsigned(), floats(&image))),
+        ("CAST int32 to 8 bits", cast(OperandSpec::tensor_int32(image), unsigned())),
+        ("CAST float32 to float16", cast(floats(&image), OperandSpec::tensor_float16(image))),
+        ("LOGICAL_NOT", unary(Op::LogicalNot, &OperandSpec::tensor_bool8(image))),
+        ("ABS int32", unary(Op::Abs, &OperandSpec::tensor_int32(image))),
+        ("SELECT float32", select_of(&floats(&image))),
+        ("SELECT 8 bits, stored alike", select_of(&stored(0.05))),
+        ("TOPK_V2 5 of 1000", top_k(1, 5)),
+        ("TOPK_V2 5 of 1000, 128 rows", top_k(128, 5)),
+        ("HASHTABLE_LOOKUP", hashtable_lookup()),
         (
             "L2_NORMALIZATION 8 bits",
             l2_normalization(bytes(&[49, 512], 0.05), unit(&[49, 512]), -1),
@@ -277,5 +343,23 @@ fn main() {
         });
         let [fast, slow] = times;
         println!("{name:34} {fast:9.1} us {slow:11.1} us {:7.1} times", slow / fast);
+    }
+    // What a step costs that has nothing to do: the difference of many and few.
+    const STEPS: [u32; 2] = [8, 520];
+    for threads in [1, 2] {
+        let threads = NonZeroUsize::new(threads).expect("not 0");
+        let device = nnhal_cpu::device(Settings::default().with_threads(threads));
+        let [few, many] = STEPS.map(|steps| {
+            let case = tiny_steps(steps);
+            let model = prepare(&*device, &case);
+            let end = Instant::now() + timeout;
+            let mut least = run(&*model, &case);
+            while Instant::now() < end {
+                least = least.min(run(&*model, &case));
+            }
+            least.as_secs_f64() * 1e9
+        });
+        let step = (many - few) / f64::from(STEPS[1] - STEPS[0]);
+        println!("a step of 16 bytes, {threads} threads {step:12.1} ns");
     }
 }

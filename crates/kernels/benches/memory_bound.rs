@@ -7,8 +7,8 @@ use divan::counter::BytesCount;
 use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
+use nnhal_kernels::quantized_elementwise::{Dequantize, Quantize, f16_to_f32};
 use nnhal_kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
-use nnhal_kernels::quantized_elementwise::{dequantize, f16_to_f32, quantize};
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
@@ -306,9 +306,10 @@ fn quantize_image(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let input = floats(224 * 224 * 3);
     let (mut output, mut team) = (vec![0_i8; input.len()], Team::alone());
     let quantization = Quantization { scale: 0.007, zero_point: -1 };
+    let kernel = Quantize::prepare(set, quantization);
     bencher
         .counter(BytesCount::new(5 * input.len()))
-        .bench_local(|| quantize(set, &mut team, &input, &mut output, quantization));
+        .bench_local(|| kernel.run(&mut team, &input, &mut output));
 }
 
 #[divan::bench(args = sets())]
@@ -316,9 +317,10 @@ fn dequantize_image(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let input = bytes(224 * 224 * 3);
     let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
     let quantization = Quantization { scale: 0.007, zero_point: -1 };
+    let kernel = Dequantize::prepare(set, quantization);
     bencher
         .counter(BytesCount::new(5 * input.len()))
-        .bench_local(|| dequantize(set, &mut team, &input, &mut output, quantization));
+        .bench_local(|| kernel.run(&mut team, &input, &mut output));
 }
 
 #[divan::bench(args = sets())]

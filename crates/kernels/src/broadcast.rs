@@ -134,6 +134,11 @@ impl Walk {
         Self { outer, steps, unit, steps_per_block, blocks, elements, operands }
     }
 
+    /// How many operands there are.
+    pub(crate) fn operands(&self) -> usize {
+        self.operands.len()
+    }
+
     /// How many elements the result has.
     pub(crate) fn elements(&self) -> usize {
         self.elements

@@ -39,6 +39,7 @@
 mod allowance;
 pub mod batch_matmul;
 mod broadcast;
+pub mod cast;
 pub mod convolution;
 pub mod depthwise;
 pub mod detection;
@@ -53,10 +54,12 @@ mod lines;
 mod long_rows;
 pub mod movement;
 mod multiplier;
+mod name;
 mod packing;
 mod parts;
 pub mod peak;
 pub mod pooling;
+mod prepared;
 pub mod quantized;
 pub mod quantized_elementwise;
 pub mod recurrent;
@@ -64,15 +67,19 @@ pub mod reduction;
 pub mod resize;
 pub mod softmax;
 mod team;
+pub mod top_k;
 pub mod transposed_convolution;
 mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};
 pub use gemm::Epilogue;
-pub use image::{Image, ImageMut};
+pub use image::{Image, ImageMut, OfImages, PixelStrides};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
 pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
+pub use prepared::{
+    ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
+};
 pub use team::{TASK_SPANS, Team};

@@ -22,7 +22,7 @@ use nnhal_driver::{Charge, OperationPlace};
 use nnhal_hal::{FusedActivation, Operand, OperandType, OperationType};
 use nnhal_kernels::quantized::{Activations, Signedness};
 use nnhal_kernels::quantized_elementwise::Quantization;
-use nnhal_kernels::{Preparation, TooLarge};
+use nnhal_kernels::{ElementType, Preparation, TooLarge};
 use nnhal_ops::extension::element_size;
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::{ArgumentSource, Call};
@@ -102,6 +102,18 @@ impl Value<'_> {
     /// Whether floats of 16 bits hold it, all bits of it.
     pub(crate) fn fits_float16(&self) -> bool {
         self.is_float16() || self.is_widened
+    }
+
+    /// What elements are for kernels that compare them; `None` of other types.
+    pub(crate) fn element_type(&self) -> Option<ElementType> {
+        match self.operand_type() {
+            _ if self.is_float() => Some(ElementType::F32),
+            OperandType::TensorInt32 => Some(ElementType::I32),
+            OperandType::TensorQuant8Asymm => Some(ElementType::U8),
+            OperandType::TensorQuant8AsymmSigned => Some(ElementType::I8),
+            OperandType::TensorBool8 => Some(ElementType::Bool),
+            _ => None,
+        }
     }
 
     /// Whether numbers of 8 bits with a zero point are signed; `None` of other types.

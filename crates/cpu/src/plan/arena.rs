@@ -1,11 +1,8 @@
 //! [`Operands`]: a step's operands as slices of the arena and of constants.
 
 use super::{Location, Step};
-use nnhal_kernels::Lines;
+use nnhal_kernels::{InputBytes, Lines, MOST_WRITTEN};
 use std::ops::Range;
-
-/// Most outputs that a step writes, its scratch memory included.
-pub(super) const MOST_WRITTEN: usize = 8;
 
 /// The operands of a step: slices of one arena, of which those to be written overlap nothing.
 pub(crate) struct Operands<'run> {
@@ -47,15 +44,10 @@ impl<'run> Operands<'run> {
         Self { readable, written, inputs: &step.inputs, constants }
     }
 
-    /// Inputs to read, and the outputs and the scratch memory to write.
-    pub(crate) fn split<const N: usize>(
-        self,
-    ) -> (Inputs<'run>, [&'run mut [u8]; N], &'run mut [u8]) {
+    /// Inputs to read, and what is to be written, for a kernel.
+    pub(crate) fn parts(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
         let Self { readable, written, inputs, constants } = self;
-        let mut written = written.into_iter();
-        let outputs = std::array::from_fn(|_| written.next().unwrap_or_default());
-        let scratch = written.next().unwrap_or_default();
-        (Inputs { readable, inputs, constants }, outputs, scratch)
+        (Inputs { readable, inputs, constants }, written)
     }
 
     /// Inputs to read, and the outputs to write, however many there are.
@@ -70,6 +62,12 @@ pub(crate) struct Inputs<'run> {
     readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
     inputs: &'run [Location],
     constants: &'run [Lines],
+}
+
+impl InputBytes for Inputs<'_> {
+    fn bytes(&self, index: usize) -> Option<&[u8]> {
+        self.optional(index)
+    }
 }
 
 impl<'run> Inputs<'run> {
@@ -97,10 +95,5 @@ impl<'run> Inputs<'run> {
     /// The bytes of an input that is not left out.
     pub(crate) fn bytes(&self, index: usize) -> &'run [u8] {
         self.optional(index).unwrap_or_default()
-    }
-
-    /// The floats of an input that is not left out.
-    pub(crate) fn floats(&self, index: usize) -> &'run [f32] {
-        bytemuck::cast_slice(self.bytes(index))
     }
 }

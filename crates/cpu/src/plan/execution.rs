@@ -2,13 +2,12 @@
 
 use super::arena::Operands;
 use super::{Location, Plan, Run, Step};
-use half::f16;
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
-    Bindings, BoundOutput, Budget, Charge, Destination, EngineError, MemoryUse, ObservedOutput,
-    RunContext,
+    Bindings, Budget, Charge, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
 };
-use nnhal_kernels::{Lines, Team, for_each_slice};
+use nnhal_kernels::quantized_elementwise::{f16_to_f32_in_place, f32_to_f16};
+use nnhal_kernels::{InstructionSet, Lines, Team, for_each_slice};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -54,8 +53,8 @@ pub(crate) trait Endpoints {
 pub(crate) enum OutputBytes<'run> {
     /// As models have it.
     Ready(&'run [u8]),
-    /// Floats of 32 bits that models have as floats of 16 bits.
-    Wide(&'run [u8]),
+    /// Floats of 32 bits that models have as floats of 16 bits, and what makes those of them.
+    Wide(&'run [u8], InstructionSet),
 }
 
 impl OutputBytes<'_> {
@@ -72,7 +71,7 @@ impl OutputBytes<'_> {
                 }
                 Ok(copy)
             }
-            Self::Wide(bytes) => narrowed_until(bytes, budget),
+            Self::Wide(bytes, set) => narrowed_until(set, bytes, budget),
         }
     }
 }
@@ -93,7 +92,16 @@ impl Endpoints for &Bindings {
         let bound = &self.outputs()[output];
         match bytes {
             OutputBytes::Ready(bytes) => bound.deliver_within(dimensions, bytes, budget),
-            OutputBytes::Wide(bytes) => deliver_narrowed(bound, dimensions, bytes, budget),
+            OutputBytes::Wide(bytes, set) => {
+                let region = bound.begin(dimensions, bytes.len() as u64 / 2)?;
+                let Destination::Region(region) = region else { return Ok(()) };
+                let mut offset = 0;
+                narrow(set, bytes, budget, |piece| {
+                    region.write(offset, piece)?;
+                    offset += piece.len() as u64;
+                    Ok(())
+                })
+            }
         }
     }
 }
@@ -138,7 +146,7 @@ impl Plan {
             if input.is_float16 {
                 let half = bytes.len() / 2;
                 endpoints.read(index, &mut bytes[half..], team)?;
-                widen(bytes, context.budget)?;
+                widen(self.set, bytes, context.budget)?;
             } else {
                 endpoints.read(index, bytes, team)?;
             }
@@ -157,7 +165,7 @@ impl Plan {
             drop(span);
             if let (Some(observer), Some(started)) = (context.observer, started) {
                 observer.duration(step.place, started.elapsed());
-                step.tell(arena, observer);
+                step.tell(arena, observer, self.set);
             }
         }
         let _span = tracing::trace_span!("outputs").entered();
@@ -169,8 +177,11 @@ impl Plan {
                 }
                 Location::Arena(range) => &arena[range.clone()],
             };
-            let of = if output.is_float16 { OutputBytes::Wide } else { OutputBytes::Ready };
-            endpoints.deliver(index, &output.dimensions, of(bytes), context.budget)?;
+            let bytes = match output.is_float16 {
+                true => OutputBytes::Wide(bytes, self.set),
+                false => OutputBytes::Ready(bytes),
+            };
+            endpoints.deliver(index, &output.dimensions, bytes, context.budget)?;
         }
         Ok(())
     }
@@ -183,12 +194,16 @@ impl Step {
     }
 
     /// Tells an observer of the outputs.
-    fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer) {
+    fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer, set: InstructionSet) {
         for (output, (range, observed)) in self.outputs.iter().zip(&self.observed).enumerate() {
             let Some(observed) = observed else { continue };
             let bytes = &arena[range.clone()];
             let is_float16 = observed.operand_type == nnhal_hal::OperandType::TensorFloat16;
-            let narrowed = is_float16.then(|| narrowed(bytes));
+            let narrowed = is_float16.then(|| {
+                let mut halves = vec![0; bytes.len() / 4];
+                f32_to_f16(set, bytemuck::cast_slice(bytes), &mut halves);
+                halves
+            });
             observer.output(&ObservedOutput {
                 place: self.place,
                 output,
@@ -196,7 +211,7 @@ impl Step {
                 rounds: &[],
                 operand_type: observed.operand_type,
                 dimensions: &observed.dimensions,
-                bytes: narrowed.as_deref().unwrap_or(bytes),
+                bytes: narrowed.as_deref().map_or(bytes, bytemuck::cast_slice),
             });
         }
     }
@@ -225,16 +240,10 @@ fn read(region: &Region, bytes: &mut [u8], team: &mut Team) -> Result<(), Engine
 ///
 /// # Errors
 /// The budget is used up before.
-fn widen(bytes: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
-    let elements = bytes.len() / 4;
-    for block in budget.blocks(elements) {
-        for element in block? {
-            // Never written before it is read: 4 * element + 4 <= 2 * (elements + element) + 2 until
-            // the last one.
-            let at = 2 * (elements + element);
-            let narrow = f16::from_le_bytes([bytes[at], bytes[at + 1]]);
-            bytes[4 * element..][..4].copy_from_slice(&narrow.to_f32().to_ne_bytes());
-        }
+fn widen(set: InstructionSet, bytes: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
+    let values: &mut [f32] = bytemuck::cast_slice_mut(bytes);
+    for block in budget.blocks(values.len()) {
+        f16_to_f32_in_place(set, values, block?);
     }
     Ok(())
 }
@@ -242,27 +251,23 @@ fn widen(bytes: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
 /// Floats that are turned into floats of 16 bits at a time.
 const PIECE: usize = 512;
 
-/// Delivers floats of 32 bits as floats of 16 bits, piece by piece, for which nothing is allocated.
-fn deliver_narrowed(
-    bound: &BoundOutput,
-    dimensions: &[u32],
+/// Gives floats of 32 bits as floats of 16 bits, piece by piece, for which nothing is allocated.
+///
+/// # Errors
+/// The budget is used up before, or a piece is not taken.
+fn narrow(
+    set: InstructionSet,
     bytes: &[u8],
     budget: &Budget,
+    mut take: impl FnMut(&[u8]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    let Destination::Region(region) = bound.begin(dimensions, bytes.len() as u64 / 2)? else {
-        return Ok(());
-    };
-    let mut narrow = [[0; 2]; PIECE];
-    let mut offset = 0;
-    for block in budget.blocks(bytes.len()) {
-        for wide in bytes[block?].chunks(4 * PIECE) {
-            let (elements, _) = wide.as_chunks();
-            for (to, from) in narrow.iter_mut().zip(elements) {
-                *to = f16::from_f32(f32::from_ne_bytes(*from)).to_le_bytes();
-            }
-            let narrow = narrow[..elements.len()].as_flattened();
-            region.write(offset, narrow)?;
-            offset += narrow.len() as u64;
+    let values: &[f32] = bytemuck::cast_slice(bytes);
+    let mut halves = [0; PIECE];
+    for block in budget.blocks(values.len()) {
+        for wide in values[block?].chunks(PIECE) {
+            let halves = &mut halves[..wide.len()];
+            f32_to_f16(set, wide, halves);
+            take(bytemuck::cast_slice(halves))?;
         }
     }
     Ok(())
@@ -277,39 +282,18 @@ fn reserve(bytes: usize) -> Result<Vec<u8>, EngineError> {
 }
 
 /// Floats of 32 bits as floats of 16 bits.
-pub(super) fn narrowed(bytes: &[u8]) -> Vec<u8> {
-    let (elements, _) = bytes.as_chunks();
-    elements
-        .iter()
-        .flat_map(|element| f16::from_f32(f32::from_ne_bytes(*element)).to_le_bytes())
-        .collect()
-}
-
-/// [`narrowed`], as long as the budget lasts.
 ///
 /// # Errors
-/// It is used up before, or there is no memory.
-pub(super) fn narrowed_until(bytes: &[u8], budget: &Budget) -> Result<Vec<u8>, EngineError> {
+/// The budget is used up before, or there is no memory.
+pub(super) fn narrowed_until(
+    set: InstructionSet,
+    bytes: &[u8],
+    budget: &Budget,
+) -> Result<Vec<u8>, EngineError> {
     let mut all = reserve(bytes.len() / 2)?;
-    for block in budget.blocks(bytes.len()) {
-        all.extend(narrowed(&bytes[block?]));
-    }
+    narrow(set, bytes, budget, |piece| {
+        all.extend_from_slice(piece);
+        Ok(())
+    })?;
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn halves_widen_in_place() {
-        for count in 0..9_u8 {
-            let numbers: Vec<f32> = (0..count).map(|it| f32::from(it) - 2.5).collect();
-            let mut bytes = vec![0xAA; 2 * usize::from(count)];
-            bytes.extend(numbers.iter().flat_map(|it| f16::from_f32(*it).to_le_bytes()));
-            widen(&mut bytes, &Budget::unlimited()).unwrap();
-            let expected: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
-            assert_eq!(bytes, expected);
-        }
-    }
 }

@@ -2,16 +2,17 @@
 
 use super::arena::Operands;
 use crate::why::Why;
-use nnhal_driver::{Budget, EngineError, Ledger};
-use nnhal_kernels::{Team, for_each_slice};
+use nnhal_driver::{Budget, EngineError, Ledger, OperationPlace};
+use nnhal_kernels::{PreparedKernel, Team, WrongValue, for_each_slice};
+use nnhal_ops::{OperationError, Subject};
 use std::fmt;
 
-/// What a step does with its operands.
+/// What a step does with its operands: run a prepared kernel, or the reference kernel of an operation.
 pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Computes the outputs.
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
 
-    /// What profiles call it: see [`super::name`].
+    /// What profiles call it: see [`PreparedKernel::name`].
     fn name(&self) -> String;
 
     /// Bytes that it needs besides its operands.
@@ -32,6 +33,46 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Why it is the reference kernel, if it is.
     fn why(&self) -> Option<&Why> {
         None
+    }
+}
+
+/// The step of a prepared kernel.
+#[derive(Debug)]
+pub(super) struct Prepared<K> {
+    pub(super) kernel: K,
+    pub(super) place: OperationPlace,
+    /// By input of the kernel, which argument of the operation it is; of kernels that refuse values.
+    pub(super) subjects: Vec<Subject>,
+}
+
+impl<K: PreparedKernel> Kernel for Prepared<K> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = operands.parts();
+        let operands = nnhal_kernels::Operands::new(&inputs, written);
+        self.kernel.run_on(run.team, operands).map_err(|wrong| {
+            let WrongValue { input, what, found, expected } = wrong;
+            let operation = self.place.operation_type;
+            let subject = self.subjects.get(input).cloned();
+            let subject = subject.unwrap_or(Subject::Input(input, ""));
+            let error = OperationError { operation, subject, what, found, expected };
+            EngineError::operation(self.place, error.into())
+        })
+    }
+
+    fn name(&self) -> String {
+        self.kernel.name()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.arithmetic()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        self.kernel.is_8_bit()
     }
 }
 
@@ -71,10 +112,5 @@ impl Run<'_> {
         for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |start, part| {
             part.copy_from_slice(&input[start..start + part.len()]);
         });
-    }
-
-    /// Writes an element everywhere: on all threads if it is to many places, and as long as that is wanted.
-    pub(crate) fn fill<T: Copy + Send + Sync>(&mut self, element: T, output: &mut [T]) {
-        for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |_, part| part.fill(element));
     }
 }

@@ -7,7 +7,6 @@ mod layout;
 mod lower;
 mod lowering;
 mod memory;
-mod name;
 mod origins;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
@@ -18,12 +17,13 @@ use crate::graph::{Graph, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
+use kernel::Prepared;
 use layout::{BufferId, Layout};
 use lowering::Lowered;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
 use nnhal_driver::{PlannedStep, PlannedValue};
 use nnhal_hal::OperandType;
-use nnhal_kernels::{Lines, Team};
+use nnhal_kernels::{InstructionSet, Lines, PreparedKernel, Team};
 use std::ops::Range;
 
 /// The steps of an execution with inputs of certain dimensions.
@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     outputs: Vec<Output>,
     pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
+    /// For the floats of 16 bits of inputs and outputs.
+    set: InstructionSet,
     /// Counts what executions take.
     ledger: Ledger,
     /// Count what the plan holds.
@@ -216,18 +218,32 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A step that computes all outputs of a node of these values.
+    /// A step that computes all outputs of a node of these values with a prepared kernel.
     pub(crate) fn new(
         node: &Node,
-        kernel: impl Kernel + 'static,
+        kernel: impl PreparedKernel + 'static,
         inputs: impl IntoIterator<Item = ValueId>,
     ) -> Self {
         Self {
             place: node.place,
-            kernel: Box::new(kernel),
+            kernel: Box::new(Prepared { kernel, place: node.place, subjects: Vec::new() }),
             inputs: inputs.into_iter().map(Operand::Value).collect(),
             outputs: node.outputs.clone(),
         }
+    }
+
+    /// As [`Self::new`], of these arguments of the operation, which have values that the kernel may
+    /// refuse.
+    pub(crate) fn of_arguments(
+        graph: &Graph<'_>,
+        node: &Node,
+        kernel: impl PreparedKernel + 'static,
+        positions: &[usize],
+    ) -> Self {
+        let subjects = positions.iter().map(|at| graph.input(node, *at).subject()).collect();
+        let inputs = positions.iter().map(|at| Operand::Value(node.inputs[*at])).collect();
+        let kernel = Box::new(Prepared { kernel, place: node.place, subjects });
+        Self { place: node.place, kernel, inputs, outputs: node.outputs.clone() }
     }
 }
 
@@ -404,6 +420,7 @@ impl Builder<'_, '_> {
             outputs,
             constants: self.constants,
             arena_bytes: memory.bytes,
+            set: self.settings.instruction_set,
             ledger: self.ledger.clone(),
             charges,
         };

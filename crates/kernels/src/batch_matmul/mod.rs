@@ -11,6 +11,7 @@ use crate::gemm::pack::{self, Matrix};
 use crate::gemm::{Blocking, Tile, part, run_tile_until};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
@@ -68,6 +69,28 @@ const SMALL_SCRATCH: usize = 1 << 18;
 
 /// A task should take a few microseconds at least.
 const LEAST_PRODUCTS: usize = 500_000;
+
+/// Inputs: the left and the right factors.
+impl PreparedKernel for BatchMatmul {
+    fn name(&self) -> String {
+        format!("batch matmul {}", self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        Self::scratch_bytes(self)
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.operations()
+    }
+}
 
 impl BatchMatmul {
     /// Cuts the work for this number of threads. The sizes are M, N and K.

@@ -1,6 +1,7 @@
 //! Convolution of float32 images.
 
 mod narrow;
+mod prepared;
 mod shape;
 mod taps;
 #[cfg(test)]

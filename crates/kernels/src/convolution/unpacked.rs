@@ -108,6 +108,11 @@ impl UnpackedConvolution {
         &self.shape
     }
 
+    /// Whether the filter is laid out as that of a depthwise convolution.
+    pub(crate) fn is_depthwise(&self) -> bool {
+        self.is_depthwise
+    }
+
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod microkernel;
+mod prepared;
 mod sliding;
 #[cfg(test)]
 mod tests;

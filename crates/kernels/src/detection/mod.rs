@@ -3,6 +3,7 @@
 
 mod boxes;
 mod postprocessing;
+mod prepared;
 mod roi_align;
 mod suppression;
 

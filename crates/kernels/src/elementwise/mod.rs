@@ -1,4 +1,5 @@
-//! Real tensors, element by element: chains of functions of one and of two operands.
+//! Element by element: chains of functions of one and of two real operands; integers, comparisons, truth
+//! values and choices by them.
 //!
 //! A [`Chain`] passes over memory once, however many steps it has: each step works on a block that
 //! fits into the first cache.
@@ -23,17 +24,26 @@
 //! ```
 
 mod binary;
+mod integers;
+mod logic;
+mod map;
 mod pairs;
+mod select;
 #[cfg(test)]
 mod tests;
 mod unary;
 
 use crate::InstructionSet;
 use crate::broadcast::{MOST_OPERANDS, Operand, Walk};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
+pub use integers::{IntegerFunction, IntegerPairs, IntegerSign, SignFunction};
+pub use logic::{Compare, Comparison, Logical, LogicalNot, TruthFunction};
+pub(crate) use map::map;
 pub use pairs::Pairs;
+pub use select::Select;
 pub use unary::Unary;
 
 /// One step of a chain.
@@ -86,6 +96,26 @@ impl Chain {
         self.walk.run(team, operands, output, |operands, output| {
             self.isa.run(Block { steps: &self.steps, operands, output });
         });
+    }
+}
+
+impl PreparedKernel for Chain {
+    fn name(&self) -> String {
+        match self.steps.len() {
+            1 => "elementwise f32".to_owned(),
+            steps => format!("elementwise {steps} fused f32"),
+        }
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        let mut slices = [&[][..]; Self::MOST_OPERANDS];
+        let slices = &mut slices[..self.walk.operands()];
+        for (index, slice) in slices.iter_mut().enumerate() {
+            *slice = inputs.of(index);
+        }
+        self.run(team, slices, bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

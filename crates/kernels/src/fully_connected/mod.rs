@@ -10,6 +10,7 @@ pub use crate::gemm::Epilogue;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
@@ -66,6 +67,29 @@ struct Halves {
     weights: PackedValues<u16>,
     /// Of whole vectors.
     bias: Vec<f32>,
+}
+
+/// Inputs: the rows, and the residual operand if there is one.
+impl PreparedKernel for FullyConnected {
+    fn name(&self) -> String {
+        format!("fully connected {}", self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (output, scratch) =
+            (bytemuck::cast_slice_mut(output), bytemuck::cast_slice_mut(scratch));
+        self.run(team, inputs.of(0), inputs.optional(1), output, scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        Self::scratch_bytes(self)
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.operations()
+    }
 }
 
 impl FullyConnected {

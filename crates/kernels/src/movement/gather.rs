@@ -1,9 +1,78 @@
-//! [`gather`]: rows chosen by number.
+//! [`Gather`]: rows chosen by number.
 #![allow(unsafe_code)]
 
+use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantized_elementwise::f16_to_f32;
 use crate::team::{BLOCK, Team};
+
+/// Prepared GATHER or EMBEDDING_LOOKUP. Inputs: the table and the numbers of its rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Gather {
+    /// Elements before the rows' axis, rows, and elements of a row.
+    pub sizes: [usize; 3],
+    /// What elements are.
+    pub elements: Elements,
+}
+
+/// Elements that are gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Elements {
+    /// Of this many bytes, 1, 2 or 4, as they are.
+    Plain {
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// Floats of 16 bits, that become floats of 32 bits.
+    Halves {
+        /// How many are chosen.
+        chosen: usize,
+        /// With which instructions they are widened.
+        set: InstructionSet,
+    },
+}
+
+impl PreparedKernel for Gather {
+    fn name(&self) -> String {
+        "gather".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (sizes, numbers) = (self.sizes, inputs.of(1));
+        let result = match self.elements {
+            Elements::Halves { chosen, set } => {
+                let halves = &mut bytemuck::cast_slice_mut(scratch)[..chosen];
+                gather::<u16>(team, sizes, inputs.of(0), numbers, halves)
+                    .map(|()| f16_to_f32(set, team, halves, bytemuck::cast_slice_mut(output)))
+            }
+            Elements::Plain { size: 1 } => gather::<u8>(team, sizes, inputs.of(0), numbers, output),
+            Elements::Plain { size: 2 } => {
+                let output = bytemuck::cast_slice_mut(output);
+                gather::<u16>(team, sizes, inputs.of(0), numbers, output)
+            }
+            Elements::Plain { .. } => {
+                let output = bytemuck::cast_slice_mut(output);
+                gather::<u32>(team, sizes, inputs.of(0), numbers, output)
+            }
+        };
+        result.map_err(|NoSuchRow { number, .. }| WrongValue {
+            input: 1,
+            what: "value",
+            found: number.to_string(),
+            expected: format!("0 or more, below {}", self.sizes[1]),
+        })
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match self.elements {
+            Elements::Plain { .. } => 0,
+            Elements::Halves { chosen, .. } => chosen * size_of::<u16>(),
+        }
+    }
+}
 
 /// A number that no row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,21 +8,29 @@
 //! | SPACE_TO_DEPTH, DEPTH_TO_SPACE | [`StridedCopy::space_to_depth`], [`StridedCopy::depth_to_space`] |
 //! | SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
 //! | MIRROR_PAD | [`StridedCopy::mirror_pad`] |
-//! | GATHER, EMBEDDING_LOOKUP | [`gather`] |
+//! | GATHER, EMBEDDING_LOOKUP | [`Gather`] |
+//! | HASHTABLE_LOOKUP | [`HashtableLookup`] |
+//!
+//! [`Copies`] puts an output together of several of them.
 //!
 //! Elements are plain numbers of any size; what the numbers are does not matter.
 
 #![allow(unsafe_code)]
 
 mod gather;
+mod hashtable;
 mod layout;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{BLOCK, Team};
-pub use gather::{NoSuchRow, gather};
+pub use gather::{Elements, Gather, NoSuchRow, gather};
+pub use hashtable::HashtableLookup;
+pub(crate) use pieces::copy;
+pub use pieces::{Copies, RecodedCopies};
 use std::mem::MaybeUninit;
 
 /// Elements from which on a second thread is worth waking.

@@ -4,7 +4,8 @@
 use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::image::{Image, ImageMut};
+use crate::image::{Image, ImageMut, OfImages};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 use std::ops::Range;
@@ -47,6 +48,19 @@ impl FloatPooling {
                 stride,
             });
         });
+    }
+}
+
+impl PreparedKernel for OfImages<FloatPooling> {
+    fn name(&self) -> String {
+        let FloatPooling { shape, reduction, .. } = &self.kernel;
+        shape.name(*reduction, "f32")
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.kernel.run(team, self.input(inputs), self.output(output));
+        Ok(())
     }
 }
 

@@ -57,6 +57,17 @@ fn product(lengths: [usize; 3]) -> usize {
 }
 
 impl Shape {
+    /// What a pooling of such images is called.
+    fn name(&self, reduction: Reduction, elements: &str) -> String {
+        let operation = match reduction {
+            Reduction::Average => "average pool",
+            Reduction::Max => "max pool",
+            Reduction::L2 => "l2 pool",
+        };
+        let [height, width] = self.filter;
+        format!("{operation} {height}x{width} {elements}")
+    }
+
     /// The mean over height and width of `[batch, height, width, channels]`.
     pub fn global(batch: usize, input: [usize; 2], channels: usize) -> Self {
         let (output, stride, padding_before) = ([1, 1], [1, 1], [0, 0]);

@@ -5,7 +5,8 @@ use super::small_windows::{self, BLOCK, Means, Taps};
 use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::image::{Image, ImageMut};
+use crate::image::{Image, ImageMut, OfImages};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
@@ -67,6 +68,19 @@ impl<T: Byte + Ord> QuantizedPooling<T> {
                 stride,
             });
         });
+    }
+}
+
+impl<T: Byte + Ord> PreparedKernel for OfImages<QuantizedPooling<T>> {
+    fn name(&self) -> String {
+        let QuantizedPooling { shape, reduction, .. } = &self.kernel;
+        shape.name(*reduction, T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.kernel.run(team, self.input(inputs), self.output(output));
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use super::requantize::ChannelLanes;
 use super::{Activations, Requantization, Signedness};
 use crate::disjoint::DisjointOutput;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -65,6 +66,27 @@ const ROWS: usize = 12 * TILE_ROWS;
 impl Parts {
     fn sum(self) -> usize {
         self.weights + self.lanes + self.rows + self.wide
+    }
+}
+
+/// Inputs: the left and the right factors.
+impl PreparedKernel for BatchMatmul {
+    fn name(&self) -> String {
+        format!("batch matmul gemm {} {}", self.signedness.name(), self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        Self::scratch_bytes(self)
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.operations()
     }
 }
 

@@ -21,6 +21,7 @@ pub mod depthwise;
 mod dot;
 pub mod dynamic;
 mod gemm;
+mod prepared;
 mod requantize;
 pub mod transposed_convolution;
 
@@ -44,6 +45,14 @@ impl Signedness {
         match self {
             Self::Unsigned => (0, 255),
             Self::Signed => (-128, 127),
+        }
+    }
+
+    /// The type's name, for profiles.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unsigned => "u8",
+            Self::Signed => "i8",
         }
     }
 

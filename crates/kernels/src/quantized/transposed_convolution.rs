@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::convolution::{Convolution, Target};
-use super::{Activations, Requantization, Weights};
+use super::{Activations, Requantization, Signedness, Weights};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
 use crate::transposed_convolution::{Shape, tasks_by_place};
@@ -13,6 +13,7 @@ use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 #[derive(Debug)]
 pub struct TransposedConvolution {
     shape: Shape,
+    signedness: Signedness,
     output_pixel_stride: usize,
     phases: Vec<(Convolution, Placement)>,
     /// Each a task of a phase.
@@ -63,7 +64,8 @@ impl TransposedConvolution {
         });
         let phases = prepared.collect::<Result<Vec<_>, TooLarge>>()?;
         let tasks = tasks_by_place(phases.iter().map(|(convolution, _)| convolution.tasks()));
-        let prepared = Self { shape: *shape, output_pixel_stride, phases, tasks };
+        let signedness = activations.signedness;
+        let prepared = Self { shape: *shape, signedness, output_pixel_stride, phases, tasks };
         preparation.check_scratch::<Line>(&[prepared.tasks.len(), prepared.task_lines()])?;
         Ok(prepared)
     }
@@ -71,6 +73,11 @@ impl TransposedConvolution {
     /// The sizes.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Whether the numbers of the images are signed.
+    pub(super) fn signedness(&self) -> Signedness {
+        self.signedness
     }
 
     /// The instruction set of its kernel.

@@ -1,12 +1,15 @@
-//! QUANTIZE, DEQUANTIZE, CAST: from one type of element to another.
+//! QUANTIZE and DEQUANTIZE, and floats of 16 bits: from one type of element to another.
 #![allow(unsafe_code)]
 
 use super::Quantization;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part, for_each_slice};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 16 * 1024;
@@ -31,29 +34,50 @@ fn map<T: Sync, U: Send>(
     );
 }
 
-/// The nearest stored numbers: `round(real / scale) + zero_point`, halves away from zero, saturated;
-/// NaN gives the zero point.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-pub fn quantize<T: Byte>(
-    set: InstructionSet,
-    team: &mut Team,
-    input: &[f32],
-    output: &mut [T],
+/// Prepared QUANTIZE of any number of elements: the nearest stored numbers,
+/// `round(real / scale) + zero_point`, halves away from zero, saturated; NaN gives the zero point.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantize<T> {
+    isa: Isa,
     quantization: Quantization,
-) {
-    let isa = Isa::of(set);
-    map(team, input, output, |input, output| isa.run(Quantize { input, output, quantization }));
+    stored: PhantomData<T>,
 }
 
-struct Quantize<'a, T> {
+impl<T: Byte> Quantize<T> {
+    /// For numbers that are stored in this way.
+    pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
+        Self { isa: Isa::of(set), quantization, stored: PhantomData }
+    }
+
+    /// Of all elements.
+    ///
+    /// # Panics
+    /// If there are not as many outputs as inputs.
+    pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [T]) {
+        let Self { isa, quantization, .. } = *self;
+        map(team, input, output, |input, output| isa.run(Storing { input, output, quantization }));
+    }
+}
+
+impl<T: Byte> PreparedKernel for Quantize<T> {
+    fn name(&self) -> String {
+        format!("quantize {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
+    }
+}
+
+struct Storing<'a, T> {
     input: &'a [f32],
     output: &'a mut [T],
     quantization: Quantization,
 }
 
-impl<T: Byte> Kernel for Quantize<'_, T> {
+impl<T: Byte> Kernel for Storing<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -86,28 +110,125 @@ fn stored<S: Simd, T: Byte>(simd: S, real: S::F, quantization: Quantization) -> 
     simd.imax(low, simd.imin(high, simd.iadd(rounded, zero_point)))
 }
 
-/// What stored numbers stand for: `(stored - zero_point) * scale`.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-pub fn dequantize<T: Byte>(
-    set: InstructionSet,
-    team: &mut Team,
-    input: &[T],
-    output: &mut [f32],
+/// Prepared DEQUANTIZE of any number of elements: `(stored - zero_point) * scale`.
+#[derive(Debug, Clone, Copy)]
+pub struct Dequantize<T> {
+    isa: Isa,
     quantization: Quantization,
-) {
-    let isa = Isa::of(set);
-    map(team, input, output, |input, output| isa.run(Dequantize { input, output, quantization }));
+    stored: PhantomData<T>,
 }
 
-struct Dequantize<'a, T> {
+impl<T: Byte> Dequantize<T> {
+    /// Of numbers that are stored in this way.
+    pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
+        Self { isa: Isa::of(set), quantization, stored: PhantomData }
+    }
+
+    /// Of all elements.
+    ///
+    /// # Panics
+    /// If there are not as many outputs as inputs.
+    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [f32]) {
+        let Self { isa, quantization, .. } = *self;
+        map(team, input, output, |input, output| isa.run(Reading { input, output, quantization }));
+    }
+}
+
+impl<T: Byte> PreparedKernel for Dequantize<T> {
+    fn name(&self) -> String {
+        format!("dequantize {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
+    }
+}
+
+/// Prepared DEQUANTIZE of signed numbers with a scale for each channel.
+#[derive(Debug, Clone)]
+pub struct DequantizeChannels {
+    isa: Isa,
+    /// Elements behind the channels' axis.
+    inner: usize,
+    scales: Vec<f32>,
+}
+
+impl DequantizeChannels {
+    /// With the scales of the channels, along an axis behind which there are this many elements.
+    pub fn prepare(set: InstructionSet, inner: usize, scales: Vec<f32>) -> Self {
+        Self { isa: Isa::of(set), inner, scales }
+    }
+
+    /// Of all elements.
+    ///
+    /// # Panics
+    /// If there are not as many outputs as inputs, or elements and no channels.
+    pub fn run(&self, team: &mut Team, input: &[i8], output: &mut [f32]) {
+        assert_eq!(input.len(), output.len(), "an output of another size");
+        let (inner, channels) = (self.inner.max(1), self.scales.len());
+        for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
+            let (mut at, end) = (start, start + output.len());
+            while at < end {
+                let channel = at / inner % channels;
+                // What is left of a channel, or of all where each is a single element.
+                let (left, scales) = if inner == 1 {
+                    (channels - channel, &self.scales[channel..])
+                } else {
+                    (inner - at % inner, &self.scales[channel..=channel])
+                };
+                let part = at..end.min(at.saturating_add(left));
+                let output = &mut output[part.start - start..part.end - start];
+                self.isa.run(Scaling { input: &input[part.clone()], output, scales });
+                at = part.end;
+            }
+        });
+    }
+}
+
+impl PreparedKernel for DequantizeChannels {
+    fn name(&self) -> String {
+        "dequantize per channel i8".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
+    }
+}
+
+/// With one scale, or one for each element.
+struct Scaling<'a> {
+    input: &'a [i8],
+    output: &'a mut [f32],
+    scales: &'a [f32],
+}
+
+impl Kernel for Scaling<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let all = self.output.iter_mut().zip(self.input);
+        match *self.scales {
+            [scale] => all.for_each(|(real, stored)| *real = f32::from(*stored) * scale),
+            _ => {
+                all.zip(self.scales)
+                    .for_each(|((real, stored), scale)| *real = f32::from(*stored) * scale);
+            }
+        }
+    }
+}
+
+struct Reading<'a, T> {
     input: &'a [T],
     output: &'a mut [f32],
     quantization: Quantization,
 }
 
-impl<T: Byte> Kernel for Dequantize<'_, T> {
+impl<T: Byte> Kernel for Reading<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -160,13 +281,51 @@ impl Kernel for Widen<'_> {
     }
 }
 
-/// Float32 to float16, by its bits; rounded to the nearest, halves to even.
+/// Float16, whose bits fill the second half of the memory, to float32, which fill it all: these elements,
+/// after all that come before them, on this thread.
+///
+/// # Panics
+/// If there are not as many elements.
+pub fn f16_to_f32_in_place(set: InstructionSet, values: &mut [f32], elements: Range<usize>) {
+    assert!(elements.end <= values.len(), "elements {elements:?} of {}", values.len());
+    Isa::of(set).run(WidenInPlace { values, elements });
+}
+
+struct WidenInPlace<'a> {
+    values: &'a mut [f32],
+    elements: Range<usize>,
+}
+
+impl Kernel for WidenInPlace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { values, elements } = self;
+        let half = values.len();
+        for start in elements.clone().step_by(S::LANES) {
+            let count = S::LANES.min(elements.end - start);
+            let mut narrow = [0; 16];
+            // What is written ends before what is read next: 4 * end <= 2 * (half + end).
+            let halves: &[u16] = bytemuck::cast_slice(values);
+            narrow[..count].copy_from_slice(&halves[half + start..half + start + count]);
+            let wide = simd.load_f16(&narrow);
+            if count == S::LANES {
+                simd.store(wide, &mut values[start..start + S::LANES]);
+            } else {
+                simd.store_partial(wide, &mut values[start..start + count]);
+            }
+        }
+    }
+}
+
+/// Float32 to float16, by its bits, on this thread; rounded to the nearest, halves to even.
 ///
 /// # Panics
 /// If there are not as many outputs as inputs.
-pub fn f32_to_f16(set: InstructionSet, team: &mut Team, input: &[f32], output: &mut [u16]) {
-    let isa = Isa::of(set);
-    map(team, input, output, |input, output| isa.run(Narrow { input, output }));
+pub fn f32_to_f16(set: InstructionSet, input: &[f32], output: &mut [u16]) {
+    assert_eq!(input.len(), output.len(), "an output of another size");
+    Isa::of(set).run(Narrow { input, output });
 }
 
 struct Narrow<'a> {
@@ -191,57 +350,73 @@ impl Kernel for Narrow<'_> {
     }
 }
 
-/// Float32 to the nearest numbers that float16 has, halves to even.
-pub fn round_to_f16(set: InstructionSet, team: &mut Team, values: &mut [f32]) {
+/// A number that is rounded to float16.
+pub(crate) trait Wide: Copy + Send + Sync {
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F;
+
+    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F;
+}
+
+impl Wide for f32 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        simd.load(from)
+    }
+
+    #[inline(always)]
+    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        simd.load_partial(from, 0.0)
+    }
+}
+
+impl Wide for i32 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        simd.to_f32(simd.iload(from))
+    }
+
+    #[inline(always)]
+    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        let mut all = [0; 16];
+        all[..from.len()].copy_from_slice(from);
+        Self::load(simd, &all)
+    }
+}
+
+/// Floats or integers to the nearest floats that float16 has, halves to even.
+///
+/// # Panics
+/// If there are not as many outputs as inputs.
+pub(crate) fn round_to_f16<T: Wide>(
+    set: InstructionSet,
+    team: &mut Team,
+    input: &[T],
+    output: &mut [f32],
+) {
     let isa = Isa::of(set);
-    for_each_slice(team, values, ELEMENTS_OF_TASK, |_, values| isa.run(Round { values }));
+    map(team, input, output, |input, output| isa.run(Round { input, output }));
 }
 
-struct Round<'a> {
-    values: &'a mut [f32],
+struct Round<'a, T> {
+    input: &'a [T],
+    output: &'a mut [f32],
 }
 
-impl Kernel for Round<'_> {
+impl<T: Wide> Kernel for Round<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let mut halves = [0; 16];
-        let mut all = self.values.chunks_exact_mut(S::LANES);
-        for values in all.by_ref() {
-            simd.store_f16(simd.load(values), &mut halves);
-            simd.store(simd.load_f16(&halves), values);
+        let mut inputs = self.input.chunks_exact(S::LANES);
+        let mut outputs = self.output.chunks_exact_mut(S::LANES);
+        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
+            simd.store_f16(T::load(simd, input), &mut halves);
+            simd.store(simd.load_f16(&halves), output);
         }
-        let rest = all.into_remainder();
-        simd.store_f16(simd.load_partial(rest, 0.0), &mut halves);
-        simd.store_partial(simd.load_f16(&halves), rest);
+        simd.store_f16(T::load_partial(simd, inputs.remainder()), &mut halves);
+        simd.store_partial(simd.load_f16(&halves), outputs.into_remainder());
     }
-}
-
-/// Float32 to int32: cut off towards zero, saturated; NaN gives 0.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-#[allow(clippy::cast_possible_truncation)] // What it is for.
-pub fn f32_to_i32(team: &mut Team, input: &[f32], output: &mut [i32]) {
-    map(team, input, output, |input, output| {
-        for (input, output) in input.iter().zip(output) {
-            *output = *input as i32;
-        }
-    });
-}
-
-/// Int32 to the nearest float32.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-#[allow(clippy::cast_precision_loss)] // What it is for.
-pub fn i32_to_f32(team: &mut Team, input: &[i32], output: &mut [f32]) {
-    map(team, input, output, |input, output| {
-        for (input, output) in input.iter().zip(output) {
-            *output = *input as f32;
-        }
-    });
 }
 
 #[cfg(test)]
@@ -252,7 +427,7 @@ mod tests {
     fn check_quantize<T: Byte>(input: &[f32], quantization: Quantization) {
         for set in InstructionSet::available() {
             let mut output = vec![T::zeroed(); input.len()];
-            quantize(set, &mut Team::alone(), input, &mut output, quantization);
+            Quantize::prepare(set, quantization).run(&mut Team::alone(), input, &mut output);
             for (real, stored) in input.iter().zip(output) {
                 #[allow(clippy::cast_possible_truncation)]
                 let steps = (real / quantization.scale).round() as i32;
@@ -282,17 +457,18 @@ mod tests {
         for set in InstructionSet::available() {
             let mut team = Team::new(2);
             let (mut real, mut again) = (vec![0.0; 256], vec![0; 256]);
-            dequantize(set, &mut team, &stored, &mut real, quantization);
+            Dequantize::prepare(set, quantization).run(&mut team, &stored, &mut real);
             assert!((real[0] + 99.0 * 0.037).abs() < 1e-6);
-            quantize(set, &mut team, &real, &mut again, quantization);
+            Quantize::prepare(set, quantization).run(&mut team, &real, &mut again);
             assert_eq!(again, stored);
             let (mut wide, mut again) = (vec![0.0; 65_536], vec![0; 65_536]);
             f16_to_f32(set, &mut team, &halves, &mut wide);
-            f32_to_f16(set, &mut team, &wide, &mut again);
-            let mut between: Vec<f32> = wide.iter().map(|it| it * 1.000_2).collect();
-            round_to_f16(set, &mut team, &mut between);
-            for (rounded, before) in between.iter().zip(&wide) {
-                let expected = half::f16::from_f32(before * 1.000_2).to_f32();
+            f32_to_f16(set, &wide, &mut again);
+            let between: Vec<f32> = wide.iter().map(|it| it * 1.000_2).collect();
+            let mut rounded = vec![0.0; between.len()];
+            round_to_f16(set, &mut team, &between, &mut rounded);
+            for (rounded, before) in rounded.iter().zip(&between) {
+                let expected = half::f16::from_f32(*before).to_f32();
                 assert!(*rounded == expected || expected.is_nan() && rounded.is_nan());
             }
             for (before, after) in halves.iter().zip(again) {
@@ -300,6 +476,46 @@ mod tests {
                 assert!(*before == after || (is_nan && after & 0x7FFF > 0x7C00));
             }
         }
+    }
+
+    #[test]
+    fn halves_widen_in_place() {
+        for count in 0..40_u8 {
+            let numbers: Vec<f32> = (0..count).map(|it| f32::from(it) - 2.5).collect();
+            for set in InstructionSet::available() {
+                for cut in [0, numbers.len() / 2, numbers.len()] {
+                    let mut values = vec![9.0; numbers.len()];
+                    let halves: &mut [u16] = bytemuck::cast_slice_mut(&mut values);
+                    for (half, number) in halves[numbers.len()..].iter_mut().zip(&numbers) {
+                        *half = half::f16::from_f32(*number).to_bits();
+                    }
+                    f16_to_f32_in_place(set, &mut values, 0..cut);
+                    f16_to_f32_in_place(set, &mut values, cut..numbers.len());
+                    assert_eq!(values, numbers, "{set}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn channels_have_each_their_scale() {
+        let scales: Vec<f32> = (0_u8..50).map(|it| f32::from(it) * 0.25 + 0.1).collect();
+        for inner in [1, 3, 40] {
+            let input: Vec<i8> =
+                (0..100 * inner).map(|it| i8::try_from(it % 250 - 125).unwrap()).collect();
+            let inner = usize::try_from(inner).unwrap();
+            let scale = |at: usize| scales[at / inner % 50];
+            let expected: Vec<f32> =
+                input.iter().enumerate().map(|(at, it)| f32::from(*it) * scale(at)).collect();
+            for set in InstructionSet::available() {
+                let kernel = DequantizeChannels::prepare(set, inner, scales.clone());
+                let mut output = vec![0.0; input.len()];
+                kernel.run(&mut Team::new(2), &input, &mut output);
+                assert_eq!(output, expected, "{set} {inner}");
+            }
+        }
+        let none = DequantizeChannels::prepare(InstructionSet::best(), 1, Vec::new());
+        none.run(&mut Team::alone(), &[], &mut []);
     }
 
     proptest! {

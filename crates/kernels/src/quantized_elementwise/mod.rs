@@ -10,8 +10,9 @@ mod recoded;
 mod sum;
 mod table;
 
+pub(crate) use convert::round_to_f16;
 pub use convert::{
-    dequantize, f16_to_f32, f32_to_f16, f32_to_i32, i32_to_f32, quantize, round_to_f16,
+    Dequantize, DequantizeChannels, Quantize, f16_to_f32, f16_to_f32_in_place, f32_to_f16,
 };
 pub use prelu::QuantizedPrelu;
 pub use product::QuantizedProduct;

@@ -6,6 +6,7 @@ use super::{Quantization, Table, TableMap};
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand, Walk};
 use crate::multiplier::Multiplier;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
@@ -69,6 +70,18 @@ impl<T: Byte + Ord> QuantizedPrelu<T> {
             let [x, alpha] = [operands[0], operands[1]];
             self.isa.run(Part { below: self.below, x, alpha, above, output });
         });
+    }
+}
+
+impl<T: Byte + Ord> PreparedKernel for QuantizedPrelu<T> {
+    fn name(&self) -> String {
+        format!("prelu {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

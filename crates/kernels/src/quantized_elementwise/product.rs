@@ -5,6 +5,7 @@ use super::sum::for_each_vector;
 use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::multiplier::Multiplier;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
@@ -52,6 +53,18 @@ impl<T: Byte> QuantizedProduct<T> {
         self.walk.run(team, &[a, b], output, |operands, output| {
             self.isa.run(Block { exact: self.exact, a: operands[0], b: operands[1], output });
         });
+    }
+}
+
+impl<T: Byte> PreparedKernel for QuantizedProduct<T> {
+    fn name(&self) -> String {
+        format!("elementwise product {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

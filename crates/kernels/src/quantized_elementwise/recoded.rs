@@ -3,8 +3,10 @@
 use super::TableMap;
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand, Walk};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd};
+use std::marker::PhantomData;
 
 /// What two stored numbers become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +20,15 @@ pub enum Choice {
 /// Prepared MAXIMUM or MINIMUM of `u8` or `i8` tensors that broadcast. Each may be looked up in a table
 /// first, which brings it to the output's quantization.
 #[derive(Debug, Clone)]
-pub struct RecodedPairs {
+pub struct RecodedPairs<T> {
     isa: Isa,
     walk: Walk,
     tables: [Option<TableMap>; 2],
     choice: Choice,
+    stored: PhantomData<T>,
 }
 
-impl RecodedPairs {
+impl<T: Byte + Ord> RecodedPairs<T> {
     /// For tensors of two shapes.
     ///
     /// # Panics
@@ -36,14 +39,14 @@ impl RecodedPairs {
         tables: [Option<TableMap>; 2],
         choice: Choice,
     ) -> Self {
-        Self { isa: Isa::of(set), walk: Walk::new(&shapes), tables, choice }
+        Self { isa: Isa::of(set), walk: Walk::new(&shapes), tables, choice, stored: PhantomData }
     }
 
     /// Of all elements.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for.
-    pub fn run<T: Byte + Ord>(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
+    pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
         self.walk.run(team, &[a, b], output, |operands, output| {
             let mut blocks = [[T::zeroed(); BLOCK]; 2];
             let [room_of_a, room_of_b] = &mut blocks;
@@ -52,6 +55,22 @@ impl RecodedPairs {
             let b = recoded(table_of_b.as_ref(), operands[1], room_of_b);
             self.isa.run(Block { choice: self.choice, a, b, output });
         });
+    }
+}
+
+impl<T: Byte + Ord> PreparedKernel for RecodedPairs<T> {
+    fn name(&self) -> String {
+        let function = match self.choice {
+            Choice::Greater => "max",
+            Choice::Lesser => "min",
+        };
+        format!("elementwise {function} {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 
@@ -150,12 +169,13 @@ mod tests {
                 };
                 for choice in [Choice::Greater, Choice::Lesser] {
                     let maps = used.map(|it| it.map(|table| TableMap::prepare(set, table)));
-                    let pairs = RecodedPairs::prepare(set, shapes, maps, choice);
+                    let pairs = RecodedPairs::prepare(set, shapes, maps.clone(), choice);
                     let mut unsigned = vec![0_u8; pairs.walk.elements()];
                     pairs.run(&mut Team::new(2), &a, &b, &mut unsigned);
                     let mut signed = vec![0_i8; unsigned.len()];
                     let (of_a, of_b) = (bytemuck::cast_slice(&a), bytemuck::cast_slice(&b));
-                    pairs.run::<i8>(&mut Team::alone(), of_a, of_b, &mut signed);
+                    let pairs = RecodedPairs::<i8>::prepare(set, shapes, maps, choice);
+                    pairs.run(&mut Team::alone(), of_a, of_b, &mut signed);
                     for (index, (unsigned, signed)) in unsigned.into_iter().zip(signed).enumerate()
                     {
                         let of_b = if shapes[1] == [3, 1] { index / 999 } else { index };

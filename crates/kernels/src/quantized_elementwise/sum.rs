@@ -10,6 +10,7 @@ use super::{Quantization, Sign};
 use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::multiplier::{Multiplier, divide_vector_by_power_of_two};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
@@ -142,6 +143,18 @@ impl<T: Byte> QuantizedSum<T> {
             }
         }
         None
+    }
+}
+
+impl<T: Byte> PreparedKernel for QuantizedSum<T> {
+    fn name(&self) -> String {
+        format!("elementwise sum {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

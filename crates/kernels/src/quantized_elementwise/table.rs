@@ -4,6 +4,7 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 /// Bytes from which on a second thread is worth waking.
@@ -118,6 +119,18 @@ impl TableMap {
             #[cfg(target_arch = "aarch64")]
             Variant::Neon => unsafe { neon(&self.table, input, output) },
         }
+    }
+}
+
+impl PreparedKernel for TableMap {
+    fn name(&self) -> String {
+        "elementwise lookup table 8-bit".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), output);
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ pub mod integer;
 mod layer;
 mod lstm;
 mod packed;
+mod prepared;
 mod rnn;
 mod sequences;
 mod step;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use layer::Outputs;
 pub use lstm::{Activation, Gate, Lstm, Settings, Shape, States, Weights};
+pub use prepared::{Auxiliary, BothDirections, Form, OneDirection};
 pub use rnn::{Rnn, RnnShape, RnnWeights};
 pub use sequences::{Sequences, Steps};
 pub use svdf::{Svdf, SvdfShape};

@@ -1,8 +1,9 @@
-//! [`arg_extreme`]: where the greatest or least element of each slice stands.
+//! [`ArgReduction`]: where the greatest or least element of each slice stands.
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 /// Which element is looked for.
@@ -57,4 +58,48 @@ pub fn arg_extreme<T: Copy + PartialOrd + Sync>(
             }
         }
     });
+}
+
+/// Prepared ARGMAX or ARGMIN along an axis.
+#[derive(Debug, Clone, Copy)]
+pub struct ArgReduction {
+    /// Which element is looked for.
+    pub which: ArgExtreme,
+    /// Elements before the axis, along it and behind it.
+    pub sizes: [usize; 3],
+    /// What is compared.
+    pub elements: ElementType,
+}
+
+impl ArgReduction {
+    fn search<T: bytemuck::Pod + PartialOrd + Sync>(
+        &self,
+        team: &mut Team,
+        inputs: Inputs<'_>,
+        output: &mut [u8],
+    ) {
+        let output = bytemuck::cast_slice_mut(output);
+        arg_extreme::<T>(team, self.which, self.sizes, inputs.of(0), output);
+    }
+}
+
+impl PreparedKernel for ArgReduction {
+    fn name(&self) -> String {
+        let operation = match self.which {
+            ArgExtreme::Max => "argmax",
+            ArgExtreme::Min => "argmin",
+        };
+        format!("{operation} {}", self.elements.name())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        match self.elements {
+            ElementType::F32 => self.search::<f32>(team, inputs, output),
+            ElementType::I32 => self.search::<i32>(team, inputs, output),
+            ElementType::U8 | ElementType::Bool => self.search::<u8>(team, inputs, output),
+            ElementType::I8 => self.search::<i8>(team, inputs, output),
+        }
+        Ok(())
+    }
 }

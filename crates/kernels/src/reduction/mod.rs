@@ -1,19 +1,23 @@
 //! Reductions over any set of axes, and the normalizations that are made of them.
 
+mod along;
 mod arg;
 mod bytes;
 mod fold;
 mod normalization;
+mod stored;
 mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use arg::{ArgExtreme, arg_extreme};
+pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
+pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
 pub use bytes::{ByteReduction, ReduceBytes};
 pub use fold::Fold;
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,
 };
+pub use stored::{PlainReduction, ReducePlain, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
 
 /// One axis of an input, or several that are next to each other.

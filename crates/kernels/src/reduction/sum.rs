@@ -5,6 +5,7 @@ use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -65,6 +66,24 @@ impl Reduce {
             let output = unsafe { output.slice(part.start, part.len()) };
             self.isa.run(Part { reduce: self, input, output, first: part.start, pace });
         });
+    }
+}
+
+impl PreparedKernel for Reduce {
+    fn name(&self) -> String {
+        let function = match self.reduction {
+            Reduction::Mean => "mean",
+            Reduction::Sum => "sum",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+        };
+        format!("reduce {function} f32")
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod tests;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut, values_needed};
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use crate::{Preparation, TooLarge};
@@ -145,5 +146,42 @@ impl Resize {
                 work(Row { resize: self, input, image, y, output, stride, pace: pace.clone() });
             }
         });
+    }
+}
+
+/// Resizing of contiguous images.
+#[derive(Debug)]
+pub struct ResizeImages {
+    /// Any numbers.
+    pub resize: Resize,
+    /// What they are: floats, or bytes.
+    pub elements: ElementType,
+}
+
+impl PreparedKernel for ResizeImages {
+    fn name(&self) -> String {
+        format!("resize {}", self.elements.name())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        let (resize, channels) = (&self.resize, self.resize.channels);
+        /// Both images, as numbers of the type that is wanted.
+        macro_rules! resized {
+            ($run:ident::<$T:ty>) => {
+                resize.$run(
+                    team,
+                    Image::<$T>::contiguous(inputs.of(0), channels),
+                    ImageMut::<$T>::contiguous(bytemuck::cast_slice_mut(output), channels),
+                )
+            };
+        }
+        match self.elements {
+            ElementType::F32 => resized!(run_f32::<f32>),
+            ElementType::U8 => resized!(run_8bit::<u8>),
+            ElementType::I8 => resized!(run_8bit::<i8>),
+            ElementType::I32 | ElementType::Bool => panic!("elements that are not resized"),
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod tests;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 pub use quantized::QuantizedSoftmax;
@@ -92,6 +93,18 @@ impl Softmax {
             let output = unsafe { output.slice(part.start * image, input.len()) };
             self.isa.run(Slices { softmax: self, first: part.start, input, mask, output, pace });
         });
+    }
+}
+
+impl PreparedKernel for Softmax {
+    fn name(&self) -> String {
+        "softmax f32".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

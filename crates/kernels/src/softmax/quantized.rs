@@ -2,6 +2,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
 use std::marker::PhantomData;
@@ -18,6 +19,18 @@ pub struct QuantizedSoftmax<T> {
     /// The exponentials of this many steps below the greatest element.
     powers: Box<[f32; 256]>,
     stored: PhantomData<T>,
+}
+
+impl<T: Byte> PreparedKernel for QuantizedSoftmax<T> {
+    fn name(&self) -> String {
+        format!("softmax {}", T::NAME)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
+    }
 }
 
 impl<T: Byte> QuantizedSoftmax<T> {

@@ -16,7 +16,9 @@ pub use shape::Shape;
 use crate::convolution::{Access, Taps};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
-use crate::image::{Places, values_needed};
+use crate::image::{OfImages, Places, values_needed};
+use crate::name;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.
@@ -36,6 +38,28 @@ struct Packed {
     phase: Phase,
     gemm: Gemm,
     access: Access,
+}
+
+impl PreparedKernel for OfImages<TransposedConvolution> {
+    fn name(&self) -> String {
+        let operation = name::transposed_convolution(self.kernel.shape.filter);
+        format!("{operation} {}", self.kernel.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.kernel.run(team, self.input(inputs), self.output(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
 }
 
 impl TransposedConvolution {

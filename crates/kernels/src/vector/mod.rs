@@ -199,6 +199,8 @@ impl Isa {
 pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
     /// The least and the greatest one.
     const RANGE: (i32, i32);
+    /// What the type is called in names of kernels.
+    const NAME: &'static str;
 
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
     /// Numbers within [`Self::RANGE`].
@@ -210,6 +212,7 @@ pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
 
 impl Byte for u8 {
     const RANGE: (i32, i32) = (0, 255);
+    const NAME: &'static str = "u8";
 
     #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
@@ -235,6 +238,7 @@ impl Byte for u8 {
 
 impl Byte for i8 {
     const RANGE: (i32, i32) = (-128, 127);
+    const NAME: &'static str = "i8";
 
     #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {

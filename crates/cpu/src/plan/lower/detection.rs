@@ -1,19 +1,12 @@
 //! What comes behind a network that detects.
 
 use crate::graph::Node;
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::{EngineError, OperationPlace};
-use nnhal_kernels::detection::{self, Decoding, Detections, NoSuchRegion, Rule};
+use nnhal_kernels::detection::{self, Decoding, Rule};
 use nnhal_ops::operations::detection_postprocessing::{DetectionPostprocessing, Suppression};
 use nnhal_ops::operations::roi_align::RoiAlign;
 use nnhal_ops::rules::layout::Layout;
-use nnhal_ops::{OperationError, Subject};
-
-/// `DETECTION_POSTPROCESSING`.
-#[derive(Debug)]
-struct Postprocessing(detection::DetectionPostprocessing);
 
 pub(super) fn postprocessing(
     builder: &Builder<'_, '_>,
@@ -58,37 +51,7 @@ pub(super) fn postprocessing(
         first_label: i32::from(it.background_has_label),
         threads: builder.settings.threads.get(),
     };
-    Ok(Draft::new(node, Postprocessing(kernel), node.inputs[..3].iter().copied()))
-}
-
-impl Kernel for Postprocessing {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [scores, boxes, classes, numbers], scratch) = operands.split();
-        let output = Detections {
-            scores: bytemuck::cast_slice_mut(scores),
-            boxes: bytemuck::cast_slice_mut(boxes),
-            classes: bytemuck::cast_slice_mut(classes),
-            numbers: bytemuck::cast_slice_mut(numbers),
-        };
-        let given = [0, 1, 2].map(|index| inputs.floats(index));
-        self.0.run(run.team, given, output, bytemuck::cast_slice_mut(scratch));
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "detection postprocessing f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_words().saturating_mul(size_of::<u64>())
-    }
-}
-
-/// ROI_ALIGN.
-#[derive(Debug)]
-struct Alignment {
-    place: OperationPlace,
-    kernel: detection::RoiAlign,
+    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
 }
 
 /// Of NHWC images of floats.
@@ -122,35 +85,5 @@ pub(super) fn roi_align(
         rounding: 2.0 * f64::from(epsilon),
         threads: builder.settings.threads.get(),
     };
-    let kernel = Alignment { place: node.place, kernel };
-    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
-}
-
-impl Kernel for Alignment {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        let regions = (inputs.floats(1), bytemuck::cast_slice::<u8, i32>(inputs.bytes(2)));
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        let output = bytemuck::cast_slice_mut(output);
-        let result = self.kernel.run(run.team, inputs.floats(0), regions, output, scratch);
-        result.map_err(|NoSuchRegion(number)| {
-            let edges = &inputs.floats(1)[number * 4..][..4];
-            let error = OperationError {
-                operation: self.place.operation_type,
-                subject: Subject::Input(1, "regions"),
-                what: "value",
-                found: format!("{edges:?} of image {}", regions.1[number]),
-                expected: "a region of an image that there is, with its edges in order".to_owned(),
-            };
-            EngineError::operation(self.place, error.into())
-        })
-    }
-
-    fn name(&self) -> String {
-        "roi align f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_words().saturating_mul(size_of::<f32>())
-    }
+    Ok(Draft::of_arguments(builder.graph, node, kernel, &[0, 1, 2]))
 }

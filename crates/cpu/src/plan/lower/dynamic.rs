@@ -2,18 +2,13 @@
 
 use super::convolution::float_epilogue;
 use crate::graph::{Epilogue, Node};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_hal::{ExtraParams, FusedActivation};
 use nnhal_kernels::Preparation;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::quantized::dynamic::{Convolution, Rounding};
 use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected};
-
-#[derive(Debug)]
-struct Layer(Convolution);
 
 /// DYNAMIC_FULLY_CONNECTED with constant weights and a constant bias.
 pub(super) fn fully_connected(
@@ -99,11 +94,8 @@ fn lower(
     };
     let epilogue = float_epilogue(Epilogue::Clamp(activation));
     let kernel = Convolution::prepare(shape, &numbers, scales, &bias, epilogue, preparation)?;
-    Ok(Draft::new(node, Layer(kernel), [node.inputs[0]]))
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
-
-#[derive(Debug)]
-struct Rounded(Rounding);
 
 /// DYNAMIC_ROUND.
 pub(super) fn round(
@@ -121,55 +113,5 @@ pub(super) fn round(
     }
     let elements = input.elements() / count;
     let kernel = Rounding::prepare([count, elements], preparation)?;
-    Ok(Draft::new(node, Rounded(kernel), [node.inputs[0]]))
-}
-
-impl Kernel for Rounded {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        let output = bytemuck::cast_slice_mut(output);
-        self.0.run(run.team, inputs.floats(0), output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "dynamic round f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_bytes()
-    }
-}
-
-impl Kernel for Layer {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        let output = bytemuck::cast_slice_mut(output);
-        self.0.run(run.team, inputs.floats(0), output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        let shape = self.0.shape();
-        let layer = if shape.input == [1, 1] && shape.filter == [1, 1] {
-            "fully connected".to_owned()
-        } else {
-            name::convolution(shape, false)
-        };
-        format!("dynamic {layer} gemm i8 {}", self.0.kernel())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.0.operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
-    }
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }

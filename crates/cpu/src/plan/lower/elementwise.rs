@@ -1,10 +1,8 @@
 //! What is computed element by element.
 
 use crate::graph::{Node, Value};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_kernels::elementwise::{Chain, Step};
 use nnhal_kernels::quantized_elementwise::{
     Choice, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign, Table, TableMap,
@@ -34,71 +32,17 @@ pub(super) fn recoding(from: &Value<'_>, to: &Value<'_>) -> Option<Table> {
     is_other.then_some(table)
 }
 
-/// Steps on floats.
-#[derive(Debug)]
-struct FloatChain {
-    chain: Chain,
-    operands: usize,
-    steps: usize,
-}
-
 pub(super) fn chain(builder: &Builder<'_, '_>, node: &Node, steps: &[Step]) -> Draft {
     let values = &builder.graph.values;
     let shapes: Vec<Vec<usize>> = node.inputs.iter().map(|id| values[*id].lengths()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
     let chain = Chain::prepare(builder.settings.instruction_set, &shapes, steps);
-    let kernel = FloatChain { chain, operands: shapes.len(), steps: steps.len() };
-    Draft::new(node, kernel, node.inputs.iter().copied())
+    Draft::new(node, chain, node.inputs.iter().copied())
 }
-
-impl Kernel for FloatChain {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        let mut slices = [&[][..]; Chain::MOST_OPERANDS];
-        for (index, slice) in slices[..self.operands].iter_mut().enumerate() {
-            *slice = inputs.floats(index);
-        }
-        let output = bytemuck::cast_slice_mut(output);
-        self.chain.run(run.team, &slices[..self.operands], output);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        match self.steps {
-            1 => "elementwise f32".to_owned(),
-            steps => format!("elementwise {steps} fused f32"),
-        }
-    }
-}
-
-/// A function of 8 bits.
-#[derive(Debug)]
-struct TableKernel(TableMap);
 
 pub(super) fn table(builder: &Builder<'_, '_>, node: &Node, table: &[u8; 256]) -> Draft {
     let map = TableMap::prepare(builder.settings.instruction_set, Table(*table));
-    Draft::new(node, TableKernel(map), node.inputs.iter().copied())
-}
-
-impl Kernel for TableKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        self.0.run(run.team, inputs.bytes(0), output);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "elementwise lookup table 8-bit".to_owned()
-    }
-}
-
-/// A sum, a difference or a product of 8-bit numbers.
-#[derive(Debug)]
-enum QuantizedArithmetic {
-    UnsignedSum(QuantizedSum<u8>),
-    SignedSum(QuantizedSum<i8>),
-    UnsignedProduct(QuantizedProduct<u8>),
-    SignedProduct(QuantizedProduct<i8>),
+    Draft::new(node, map, node.inputs.iter().copied())
 }
 
 pub(super) fn arithmetic(
@@ -117,58 +61,26 @@ pub(super) fn arithmetic(
         Operator::Sub => Sign::Minus,
         _ => Sign::Plus,
     };
-    let kernel = match (arithmetic.operator, is_signed) {
-        (Operator::Add | Operator::Sub, false) => QuantizedArithmetic::UnsignedSum(
-            QuantizedSum::prepare(set, shapes, inputs, to, sign, range),
-        ),
-        (Operator::Add | Operator::Sub, true) => QuantizedArithmetic::SignedSum(
-            QuantizedSum::prepare(set, shapes, inputs, to, sign, range),
-        ),
-        (Operator::Mul, false) => QuantizedArithmetic::UnsignedProduct(QuantizedProduct::prepare(
-            set, shapes, inputs, to, range,
-        )),
-        (Operator::Mul, true) => QuantizedArithmetic::SignedProduct(QuantizedProduct::prepare(
-            set, shapes, inputs, to, range,
-        )),
+    let of = node.inputs[..2].iter().copied();
+    Ok(match (arithmetic.operator, is_signed) {
+        (Operator::Add | Operator::Sub, false) => {
+            let kernel = QuantizedSum::<u8>::prepare(set, shapes, inputs, to, sign, range);
+            Draft::new(node, kernel, of)
+        }
+        (Operator::Add | Operator::Sub, true) => {
+            let kernel = QuantizedSum::<i8>::prepare(set, shapes, inputs, to, sign, range);
+            Draft::new(node, kernel, of)
+        }
+        (Operator::Mul, false) => {
+            let kernel = QuantizedProduct::<u8>::prepare(set, shapes, inputs, to, range);
+            Draft::new(node, kernel, of)
+        }
+        (Operator::Mul, true) => {
+            let kernel = QuantizedProduct::<i8>::prepare(set, shapes, inputs, to, range);
+            Draft::new(node, kernel, of)
+        }
         (Operator::Div, _) => return Err(output.of_other_type("floats or TENSOR_INT32")),
-    };
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
-}
-
-impl Kernel for QuantizedArithmetic {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        let (a, b) = (inputs.bytes(0), inputs.bytes(1));
-        let signed = bytemuck::cast_slice;
-        match self {
-            Self::UnsignedSum(sum) => sum.run(run.team, a, b, output),
-            Self::UnsignedProduct(product) => product.run(run.team, a, b, output),
-            Self::SignedSum(sum) => {
-                sum.run(run.team, signed(a), signed(b), bytemuck::cast_slice_mut(output));
-            }
-            Self::SignedProduct(product) => {
-                product.run(run.team, signed(a), signed(b), bytemuck::cast_slice_mut(output));
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::UnsignedSum(_) => "elementwise sum u8".to_owned(),
-            Self::SignedSum(_) => "elementwise sum i8".to_owned(),
-            Self::UnsignedProduct(_) => "elementwise product u8".to_owned(),
-            Self::SignedProduct(_) => "elementwise product i8".to_owned(),
-        }
-    }
-}
-
-/// MAXIMUM or MINIMUM of 8-bit numbers, each of which may first have to be stored as the output is.
-#[derive(Debug)]
-struct Extreme {
-    pairs: RecodedPairs,
-    which: MaximumMinimum,
-    is_signed: bool,
+    })
 }
 
 pub(super) fn extreme(
@@ -185,38 +97,13 @@ pub(super) fn extreme(
     };
     let set = builder.settings.instruction_set;
     let tables = [a, b].map(|it| recoding(&it, &output).map(|table| TableMap::prepare(set, table)));
-    let pairs = RecodedPairs::prepare(set, [&a.lengths(), &b.lengths()], tables, choice);
-    let kernel = Extreme { pairs, which, is_signed };
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
-}
-
-impl Kernel for Extreme {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        let (a, b) = (inputs.bytes(0), inputs.bytes(1));
-        if self.is_signed {
-            let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-            self.pairs.run::<i8>(run.team, a, b, bytemuck::cast_slice_mut(output));
-        } else {
-            self.pairs.run::<u8>(run.team, a, b, output);
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        let function = match self.which {
-            MaximumMinimum::Maximum => "max",
-            MaximumMinimum::Minimum => "min",
-        };
-        format!("elementwise {function} {}", name::quantized(self.is_signed))
-    }
-}
-
-/// PRELU of 8-bit numbers.
-#[derive(Debug)]
-enum Prelu {
-    Unsigned(QuantizedPrelu<u8>),
-    Signed(QuantizedPrelu<i8>),
+    let shapes = [&*a.lengths(), &*b.lengths()];
+    let of = node.inputs[..2].iter().copied();
+    Ok(if is_signed {
+        Draft::new(node, RecodedPairs::<i8>::prepare(set, shapes, tables, choice), of)
+    } else {
+        Draft::new(node, RecodedPairs::<u8>::prepare(set, shapes, tables, choice), of)
+    })
 }
 
 pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
@@ -225,32 +112,10 @@ pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why
     let set = builder.settings.instruction_set;
     let shapes = [&*input.lengths(), &*alpha.lengths()];
     let (inputs, to) = ([input, alpha].map(|it| it.quantization()), output.quantization());
-    let kernel = if output.is_signed("floats or 8-bit integers")? {
-        Prelu::Signed(QuantizedPrelu::prepare(set, shapes, inputs, to))
+    let of = node.inputs[..2].iter().copied();
+    Ok(if output.is_signed("floats or 8-bit integers")? {
+        Draft::new(node, QuantizedPrelu::<i8>::prepare(set, shapes, inputs, to), of)
     } else {
-        Prelu::Unsigned(QuantizedPrelu::prepare(set, shapes, inputs, to))
-    };
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
-}
-
-impl Kernel for Prelu {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        let (input, alpha) = (inputs.bytes(0), inputs.bytes(1));
-        match self {
-            Self::Unsigned(prelu) => prelu.run(run.team, input, alpha, output),
-            Self::Signed(prelu) => {
-                let (input, alpha) = (bytemuck::cast_slice(input), bytemuck::cast_slice(alpha));
-                prelu.run(run.team, input, alpha, bytemuck::cast_slice_mut(output));
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::Unsigned(_) => "prelu u8".to_owned(),
-            Self::Signed(_) => "prelu i8".to_owned(),
-        }
-    }
+        Draft::new(node, QuantizedPrelu::<u8>::prepare(set, shapes, inputs, to), of)
+    })
 }

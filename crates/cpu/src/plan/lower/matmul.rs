@@ -2,19 +2,14 @@
 
 use super::convolution::float_epilogue;
 use crate::graph::{Argument, Matmul, Node};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::batch_matmul::{self, Layout};
 use nnhal_kernels::quantized::{Requantization, batch_matmul as quantized};
 use nnhal_ops::operations::BatchMatmul;
 use nnhal_ops::rules::broadcast;
-
-#[derive(Debug)]
-struct Product(batch_matmul::BatchMatmul);
 
 pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Draft {
     let Matmul { sizes, left, right, output, epilogue } = matmul.clone();
@@ -29,14 +24,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let layouts = [left, right, output];
     let product =
         batch_matmul::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
-    Draft::new(node, Product(product), node.inputs.iter().copied())
-}
-
-/// Of 8-bit numbers.
-#[derive(Debug)]
-struct QuantizedProduct {
-    product: quantized::BatchMatmul,
-    element: &'static str,
+    Draft::new(node, product, node.inputs.iter().copied())
 }
 
 /// BATCH_MATMUL of 8-bit numbers.
@@ -60,7 +48,6 @@ pub(super) fn quantized(
     let (of_y, _) = matrices(y)?;
     let inner = if matmul.transpose_x { upper } else { lower };
     let signedness = output.activations().ok_or_else(|| output.of_other_type(expected))?.signedness;
-    let element = super::quantized::element(signedness);
     for input in [x, y] {
         if input.operand_type() != output.operand_type() {
             return Err(input.of_other_type("that of the output"));
@@ -92,49 +79,5 @@ pub(super) fn quantized(
         requantization,
         preparation,
     )?;
-    let kernel = QuantizedProduct { product, element };
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
-}
-
-impl Kernel for QuantizedProduct {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.product.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        format!("batch matmul gemm {} {}", self.element, self.product.kernel())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.product.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.product.operations()
-    }
-}
-
-impl Kernel for Product {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        let output = bytemuck::cast_slice_mut(output);
-        self.0.run(run.team, inputs.floats(0), inputs.floats(1), output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        format!("batch matmul {}", self.0.kernel())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.0.operations()
-    }
+    Ok(Draft::new(node, product, node.inputs[..2].iter().copied()))
 }

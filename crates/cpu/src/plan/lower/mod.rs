@@ -65,7 +65,7 @@ pub(crate) fn lower(
         Work::Matmul(it) => Ok(one(matmul::lower(builder, node, it))),
         Work::Softmax(it) => Ok(one(softmax::masked(builder, node, *it))),
         Work::Table(table) => Ok(one(elementwise::table(builder, node, table))),
-        Work::RequantizedMean(it) => reduction::requantized_mean(builder, node, it).map(one),
+        Work::RequantizedMean(it) => Ok(one(reduction::requantized_mean(builder, node, it))),
     };
     drafts.map_err(|TooLarge { wanted, .. }| EngineError::Allocation {
         user: MemoryUse::Operation(node.place),
@@ -132,7 +132,7 @@ fn one(
             Ok(normalization::local_response(builder, node, it))
         }
         AnyOperation::LogSoftmax(it) => softmax::lower(builder, node, it.beta, it.axis, true),
-        AnyOperation::Logical(it) => logic::logical(builder, node, *it),
+        AnyOperation::Logical(it) => Ok(logic::logical(builder, node, *it)),
         AnyOperation::MaximumMinimum(it) if is_int32 => Ok(integers::extreme(builder, node, *it)),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),

@@ -2,25 +2,13 @@
 
 use super::elementwise::recoding;
 use crate::graph::{Argument, Node, Value};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
-use nnhal_driver::EngineError;
-use nnhal_kernels::movement::StridedCopy;
+use nnhal_kernels::movement::{Copies, RecodedCopies, StridedCopy};
 use nnhal_kernels::quantized_elementwise::TableMap;
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
-
-/// Copies of inputs to places in the output.
-#[derive(Debug)]
-pub(super) struct Copies {
-    /// Of which input, and which elements.
-    pub(super) pieces: Vec<(usize, StridedCopy)>,
-    pub(super) element_size: usize,
-    /// What the output is filled with first, where pieces do not cover it.
-    pub(super) fill: Vec<u8>,
-}
 
 /// The size of an argument's elements, if there is a copy for those.
 pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
@@ -95,8 +83,6 @@ pub(super) fn concatenation(
     }
     let mut at = vec![0; whole.len()];
     let mut pieces = Vec::with_capacity(parts.len());
-    // Bytes of the greatest part that is looked up in a table.
-    let mut recoded = 0;
     let mut tables = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
         let value = &values[*part];
@@ -105,9 +91,6 @@ pub(super) fn concatenation(
             output.is_signed("floats or 8-bit integers, where parts are stored in another way")?;
             table = recoding(value, &output);
         }
-        if table.is_some() {
-            recoded = recoded.max(value.elements());
-        }
         let set = builder.settings.instruction_set;
         tables.push(table.map(|table| TableMap::prepare(set, table)));
         let part = value.lengths();
@@ -115,44 +98,12 @@ pub(super) fn concatenation(
         at[axis] += part[axis];
     }
     let parts = parts.iter().copied();
-    if recoded > 0 {
+    if tables.iter().any(Option::is_some) {
         let pieces = pieces.into_iter().map(|(_, copy)| copy).zip(tables).collect();
-        return Ok(Draft::new(node, RecodedParts { pieces, recoded }, parts));
+        return Ok(Draft::new(node, RecodedCopies::prepare(pieces), parts));
     }
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
     Ok(Draft::new(node, kernel, parts))
-}
-
-/// Parts of 8-bit numbers, each of which may be stored in another way than the whole.
-#[derive(Debug)]
-struct RecodedParts {
-    pieces: Vec<(StridedCopy, Option<TableMap>)>,
-    /// Bytes of the greatest part that has a table.
-    recoded: usize,
-}
-
-impl Kernel for RecodedParts {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], scratch) = operands.split();
-        for (index, (copy, table)) in self.pieces.iter().enumerate() {
-            let mut part = inputs.bytes(index);
-            if let Some(table) = table {
-                let room = &mut scratch[..part.len()];
-                table.run(run.team, part, room);
-                part = room;
-            }
-            copy.run(run.team, part, output);
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "requantizing copy".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.recoded
-    }
 }
 
 pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Result<Draft, Why> {
@@ -215,47 +166,4 @@ pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let rank = builder.graph.values[node.inputs[0]].dimensions.len();
     let fill = i32::try_from(rank).unwrap_or(i32::MAX).to_ne_bytes().to_vec();
     Draft::new(node, Copies { pieces: Vec::new(), element_size: fill.len(), fill }, [])
-}
-
-impl Kernel for Copies {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        match *self.fill {
-            [] => {}
-            [byte] => run.fill(byte, output),
-            [a, b] => run.fill([a, b], output.as_chunks_mut().0),
-            // Whole words, so that the loop becomes vector instructions.
-            [a, b, c, d] => run.fill([a, b, c, d], output.as_chunks_mut().0),
-            _ => {
-                for block in run.budget.blocks(output.len() / self.fill.len()) {
-                    for element in block? {
-                        let place = element * self.fill.len();
-                        output[place..place + self.fill.len()].copy_from_slice(&self.fill);
-                    }
-                }
-            }
-        }
-        for (index, copy) in &self.pieces {
-            /// As elements of some type.
-            macro_rules! copied {
-                ($Element:ty) => {
-                    copy.run::<$Element>(
-                        run.team,
-                        bytemuck::cast_slice(inputs.bytes(*index)),
-                        bytemuck::cast_slice_mut(output),
-                    )
-                };
-            }
-            match self.element_size {
-                1 => copied!(u8),
-                2 => copied!(u16),
-                _ => copied!(u32),
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "copy".to_owned()
-    }
 }

@@ -1,36 +1,16 @@
 //! Pooling, and means over images.
 
 use crate::graph::Node;
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_hal::{FusedActivation, OperandType};
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
-use nnhal_kernels::{Image, ImageMut};
+use nnhal_kernels::{OfImages, PixelStrides, PreparedKernel};
 use nnhal_ops::operations::pooling;
 use nnhal_ops::operations::reduce;
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::rules::layout::Layout;
 use nnhal_ops::rules::padding::Window;
-
-/// A pooling of numbers of some type.
-#[derive(Debug)]
-struct PoolingKernel {
-    pooling: Typed,
-    /// For its name.
-    operation: &'static str,
-    filter: [usize; 2],
-    input_stride: usize,
-    output_stride: usize,
-}
-
-#[derive(Debug)]
-enum Typed {
-    Float(FloatPooling),
-    Unsigned(QuantizedPooling<u8>),
-    Signed(QuantizedPooling<i8>),
-}
 
 pub(super) fn pooling(
     builder: &Builder<'_, '_>,
@@ -79,19 +59,20 @@ pub(super) fn mean(
     }
     let shape = Shape::global(batch, [height, width], channels);
     let (set, zero_point) = (builder.settings.instruction_set, input.operand.zero_point);
-    let pooling = match input.operand_type() {
+    Some(match input.operand_type() {
         _ if input.is_float() => {
             return draft(builder, node, shape, Reduction::Average, FusedActivation::None).ok();
         }
         OperandType::TensorQuant8Asymm => {
-            Typed::Unsigned(QuantizedPooling::prepare_mean(set, shape, zero_point))
+            let pooling = QuantizedPooling::<u8>::prepare_mean(set, shape, zero_point);
+            finished(builder, node, shape, pooling)
         }
         OperandType::TensorQuant8AsymmSigned => {
-            Typed::Signed(QuantizedPooling::prepare_mean(set, shape, zero_point))
+            let pooling = QuantizedPooling::<i8>::prepare_mean(set, shape, zero_point);
+            finished(builder, node, shape, pooling)
         }
         _ => return None,
-    };
-    Some(finished(builder, node, shape, pooling, Reduction::Average))
+    })
 }
 
 fn draft(
@@ -104,86 +85,32 @@ fn draft(
     let set = builder.settings.instruction_set;
     let output = builder.graph.output(node, 0);
     let expected = "floats or 8-bit integers";
-    let pooling = if output.is_float() {
+    if output.is_float() {
         let range = activation_range::real(activation);
-        Typed::Float(FloatPooling::prepare(set, shape, reduction, range))
-    } else {
-        let range = output.stored_range(activation, expected)?;
-        match output.operand_type() {
-            _ if reduction == Reduction::L2 => return Err(output.of_other_type("floats")),
-            OperandType::TensorQuant8Asymm => {
-                Typed::Unsigned(QuantizedPooling::prepare(set, shape, reduction, range))
-            }
-            OperandType::TensorQuant8AsymmSigned => {
-                Typed::Signed(QuantizedPooling::prepare(set, shape, reduction, range))
-            }
-            _ => return Err(output.of_other_type(expected)),
+        let pooling = FloatPooling::prepare(set, shape, reduction, range);
+        return Ok(finished(builder, node, shape, pooling));
+    }
+    let range = output.stored_range(activation, expected)?;
+    Ok(match output.operand_type() {
+        _ if reduction == Reduction::L2 => return Err(output.of_other_type("floats")),
+        OperandType::TensorQuant8Asymm => {
+            let pooling = QuantizedPooling::<u8>::prepare(set, shape, reduction, range);
+            finished(builder, node, shape, pooling)
         }
-    };
-    Ok(finished(builder, node, shape, pooling, reduction))
+        OperandType::TensorQuant8AsymmSigned => {
+            let pooling = QuantizedPooling::<i8>::prepare(set, shape, reduction, range);
+            finished(builder, node, shape, pooling)
+        }
+        _ => return Err(output.of_other_type(expected)),
+    })
 }
 
-fn finished(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    shape: Shape,
-    pooling: Typed,
-    reduction: Reduction,
-) -> Draft {
-    let operation = match reduction {
-        Reduction::Average => "average pool",
-        Reduction::Max => "max pool",
-        Reduction::L2 => "l2 pool",
-    };
+fn finished<K>(builder: &Builder<'_, '_>, node: &Node, shape: Shape, kernel: K) -> Draft
+where
+    OfImages<K>: PreparedKernel + 'static,
+{
     let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
-    let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
-    let filter = shape.filter;
-    let kernel = PoolingKernel { pooling, operation, filter, input_stride, output_stride };
-    Draft::new(node, kernel, [node.inputs[0]])
-}
-
-impl Kernel for PoolingKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        /// Both images, as numbers of the type that is wanted.
-        macro_rules! images {
-            () => {
-                (
-                    Image {
-                        values: bytemuck::cast_slice(inputs.bytes(0)),
-                        pixel_stride: self.input_stride,
-                    },
-                    ImageMut {
-                        values: bytemuck::cast_slice_mut(output),
-                        pixel_stride: self.output_stride,
-                    },
-                )
-            };
-        }
-        match &self.pooling {
-            Typed::Float(pooling) => {
-                let (input, output) = images!();
-                pooling.run(run.team, input, output);
-            }
-            Typed::Unsigned(pooling) => {
-                let (input, output) = images!();
-                pooling.run(run.team, input, output);
-            }
-            Typed::Signed(pooling) => {
-                let (input, output) = images!();
-                pooling.run(run.team, input, output);
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        let Self { operation, filter: [height, width], .. } = self;
-        let element = match self.pooling {
-            Typed::Float(_) => "f32",
-            Typed::Unsigned(_) => name::quantized(false),
-            Typed::Signed(_) => name::quantized(true),
-        };
-        format!("{operation} {height}x{width} {element}")
-    }
+    let (input, output) = (stride(node.inputs[0]), stride(node.outputs[0]));
+    let strides = PixelStrides { input, residual: 0, output };
+    Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]])
 }

@@ -1,10 +1,10 @@
 //! What only moves elements, in ways of its own.
 
-use super::movement::{Copies, copied_size};
+use super::movement::copied_size;
 use crate::graph::{Argument, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_kernels::movement::{Axis, StridedCopy};
+use nnhal_kernels::movement::{Axis, Copies, StridedCopy};
 use nnhal_ops::operations::{
     BatchSpace, ChannelShuffle, DepthSpace, Pack, Reverse, StridedSlice, Tile, batch_space,
     depth_space,

@@ -7,6 +7,7 @@ use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use crate::why::Why;
 use half::f16;
 use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
+use nnhal_kernels::InstructionSet;
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
 use std::cell::{Cell, RefCell};
 
@@ -17,6 +18,8 @@ struct ReferenceKernel {
     operation: AnyOperation,
     inputs: Vec<Described>,
     outputs: Vec<Described>,
+    /// For the floats of 16 bits of inputs.
+    set: InstructionSet,
     /// Why it runs, and no fast kernel.
     why: Why,
 }
@@ -68,6 +71,7 @@ pub(super) fn lower(
             operation: operation.clone(),
             inputs: node.inputs.iter().map(described).collect(),
             outputs: node.outputs.iter().map(described).collect(),
+            set: builder.settings.instruction_set,
             why,
         }),
         inputs: node.inputs.iter().map(|id| Operand::Raw(*id)).collect(),
@@ -80,7 +84,7 @@ impl Kernel for ReferenceKernel {
         let (inputs, outputs) = operands.split_all();
         let narrow: Vec<Option<Vec<u8>>> = (self.inputs.iter().enumerate())
             .map(|(index, input)| {
-                let narrow = || narrowed_until(inputs.bytes(index), run.budget);
+                let narrow = || narrowed_until(self.set, inputs.bytes(index), run.budget);
                 input.is_float16.then(narrow).transpose()
             })
             .collect::<Result<_, _>>()?;

@@ -1,19 +1,10 @@
 //! SOFTMAX and LOG_SOFTMAX.
 
 use crate::graph::{MaskedSoftmax, Node, Value};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
-
-#[derive(Debug)]
-enum SoftmaxKernel {
-    Float(Softmax),
-    Unsigned(QuantizedSoftmax<u8>),
-    Signed(QuantizedSoftmax<i8>),
-}
 
 /// Of floats, or of 8 bits where no logarithm is wanted.
 pub(super) fn lower(
@@ -27,20 +18,20 @@ pub(super) fn lower(
     let sizes = around(&input, axis);
     let set = builder.settings.instruction_set;
     let scale = input.operand.scale;
-    let kernel = match input.operand_type() {
+    let of = [node.inputs[0]];
+    Ok(match input.operand_type() {
         _ if input.is_float() => {
-            SoftmaxKernel::Float(Softmax::prepare(set, sizes, beta, is_logarithm))
+            Draft::new(node, Softmax::prepare(set, sizes, beta, is_logarithm), of)
         }
         _ if is_logarithm => return Err(input.of_other_type("floats")),
         OperandType::TensorQuant8Asymm => {
-            SoftmaxKernel::Unsigned(QuantizedSoftmax::prepare(sizes, scale, beta))
+            Draft::new(node, QuantizedSoftmax::<u8>::prepare(sizes, scale, beta), of)
         }
         OperandType::TensorQuant8AsymmSigned => {
-            SoftmaxKernel::Signed(QuantizedSoftmax::prepare(sizes, scale, beta))
+            Draft::new(node, QuantizedSoftmax::<i8>::prepare(sizes, scale, beta), of)
         }
         _ => return Err(input.of_other_type("floats or 8-bit integers")),
-    };
-    Ok(Draft::new(node, kernel, [node.inputs[0]]))
+    })
 }
 
 /// Along the last axis, of floats. Inputs: the scores, and a mask that broadcasts, if there is one.
@@ -74,7 +65,7 @@ pub(super) fn masked(
     });
     let sizes = around(scores, outer.len());
     let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
-    let kernel = SoftmaxKernel::Float(softmax.adjusted(Adjustment { factor, mask }));
+    let kernel = softmax.adjusted(Adjustment { factor, mask });
     Draft::new(node, kernel, node.inputs.iter().copied())
 }
 
@@ -84,30 +75,4 @@ pub(super) fn around(value: &Value<'_>, axis: usize) -> [usize; 3] {
     let (before, rest) = lengths.split_at(axis.min(lengths.len()));
     let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
     [before.iter().product(), *along, behind.iter().product()]
-}
-
-impl Kernel for SoftmaxKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
-        match self {
-            Self::Float(softmax) => {
-                let mask = inputs.optional(1).map(bytemuck::cast_slice).unwrap_or_default();
-                softmax.run(run.team, inputs.floats(0), mask, bytemuck::cast_slice_mut(output));
-            }
-            Self::Unsigned(softmax) => softmax.run(run.team, inputs.bytes(0), output),
-            Self::Signed(softmax) => {
-                let input = bytemuck::cast_slice(inputs.bytes(0));
-                softmax.run(run.team, input, bytemuck::cast_slice_mut(output));
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::Float(_) => "softmax f32".to_owned(),
-            Self::Unsigned(_) => "softmax u8".to_owned(),
-            Self::Signed(_) => "softmax i8".to_owned(),
-        }
-    }
 }

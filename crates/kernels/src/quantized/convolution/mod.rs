@@ -13,7 +13,7 @@ mod winograd;
 pub use unpacked::UnpackedConvolution;
 
 use super::gemm::Variant;
-use super::{Activations, Requantization, Weights};
+use super::{Activations, Requantization, Signedness, Weights};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
@@ -28,6 +28,7 @@ use winograd::Winograd;
 #[derive(Debug)]
 pub struct Convolution {
     shape: Shape,
+    signedness: Signedness,
     kernel: Kernel,
 }
 
@@ -60,12 +61,14 @@ impl Convolution {
         weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
-        requantization.check(shape.output_channels, activations.signedness);
+        let signedness = activations.signedness;
+        requantization.check(shape.output_channels, signedness);
         if preparation.allows_winograd() {
             let winograd =
                 Winograd::new(shape, weights, bias, activations, &requantization, preparation)?;
             if let Some(winograd) = winograd {
-                return Ok(Self { shape: *shape, kernel: Kernel::Winograd(Box::new(winograd)) });
+                let kernel = Kernel::Winograd(Box::new(winograd));
+                return Ok(Self { shape: *shape, signedness, kernel });
             }
         }
         let products = shape.taps().saturating_mul(shape.group_input_channels());
@@ -92,7 +95,7 @@ impl Convolution {
                 preparation,
             )?),
         };
-        Ok(Self { shape: *shape, kernel })
+        Ok(Self { shape: *shape, signedness, kernel })
     }
 
     /// The product of `rows` rows of `inputs` numbers with weights `[units, inputs]`, for
@@ -129,6 +132,11 @@ impl Convolution {
     /// The sizes.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Whether the numbers of the images are signed.
+    pub(super) fn signedness(&self) -> Signedness {
+        self.signedness
     }
 
     /// The instruction set of its kernel.

@@ -86,6 +86,16 @@ impl UnpackedConvolution {
         &self.shape
     }
 
+    /// Whether the filter is laid out as that of a depthwise convolution.
+    pub(crate) fn is_depthwise(&self) -> bool {
+        self.is_depthwise
+    }
+
+    /// Whether the numbers of the images are signed.
+    pub(crate) fn signedness(&self) -> Signedness {
+        self.activations.signedness
+    }
+
     /// Lines of scratch memory for the weights, and for what each task keeps of a pixel: the sums of
     /// all channels if it is depthwise, and otherwise the window.
     fn lines(&self) -> [usize; 2] {

@@ -16,7 +16,7 @@ mod tests;
 mod variant;
 
 use super::convolution::Convolution;
-use super::{Activations, Requantization, Weights};
+use super::{Activations, Requantization, Signedness, Weights};
 use crate::convolution::Shape;
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
@@ -26,6 +26,7 @@ use variant::Variant;
 #[derive(Debug)]
 pub struct Depthwise {
     shape: Shape,
+    signedness: Signedness,
     kernel: Kernel,
 }
 
@@ -93,12 +94,17 @@ impl Depthwise {
                 )?)
             }
         };
-        Ok(Self { shape: *shape, kernel })
+        Ok(Self { shape: *shape, signedness: activations.signedness, kernel })
     }
 
     /// The sizes.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Whether the numbers of the images are signed.
+    pub(super) fn signedness(&self) -> Signedness {
+        self.signedness
     }
 
     /// The instruction set of its kernel.

@@ -18,6 +18,7 @@
 #![allow(unsafe_code)]
 
 mod images;
+mod prepared;
 mod round;
 #[cfg(test)]
 mod tests;

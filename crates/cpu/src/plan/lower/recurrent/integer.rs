@@ -2,14 +2,11 @@
 
 use super::Arguments;
 use crate::graph::{Argument, Node, Weights};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use bytemuck::Pod;
-use nnhal_driver::EngineError;
 use nnhal_kernels::recurrent::integer::{
-    Gate8, Gate16, Lstm8, Lstm16, Projection8, Settings8, Settings16, Step8, Step16, StepShape,
-    Term, Weights8,
+    Gate8, Gate16, Lstm8, Lstm16, Projection8, Settings8, Settings16, StepShape, Term, Weights8,
 };
 use nnhal_kernels::{Multiplier, Preparation};
 use nnhal_ops::operations::QuantizedLstm;
@@ -25,12 +22,6 @@ const RECURRENT: usize = 5;
 const BIAS: usize = 9;
 const CELL: usize = 13;
 const OUTPUT: usize = 14;
-
-#[derive(Debug)]
-struct Kernel8(Lstm8);
-
-#[derive(Debug)]
-struct Kernel16(Lstm16);
 
 /// Elements of 16 or 32 bits of a constant, without a copy where they are aligned; none of one that is left
 /// out.
@@ -101,7 +92,7 @@ pub(super) fn step_16(
     let borrowed =
         gates.each_ref().map(|(input, recurrent, bias)| Gate16 { input, recurrent, bias });
     let lstm = Lstm16::prepare(shape, borrowed, settings, preparation)?;
-    Ok(Draft::new(node, Kernel16(lstm), [0, CELL, OUTPUT].map(|position| node.inputs[position])))
+    Ok(Draft::new(node, lstm, [0, CELL, OUTPUT].map(|position| node.inputs[position])))
 }
 
 /// An LSTM of signed numbers of 8 bits.
@@ -153,7 +144,7 @@ pub(super) fn step_8(
     };
     let lstm = Lstm8::prepare(shape, &weights, settings, preparation)?;
     let inputs = [0, output_at, cell_at].map(|position| node.inputs[position]);
-    Ok(Draft::new(node, Kernel8(lstm), inputs))
+    Ok(Draft::new(node, lstm, inputs))
 }
 
 /// The zero point of an argument, within the range of its type.
@@ -241,68 +232,5 @@ impl<'a> Owned<'a> {
             layer_norm: vector(&self.layer_norm),
             bias: &self.bias,
         }
-    }
-}
-
-impl Kernel for Kernel16 {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [cell, output], scratch) = operands.split();
-        let step = Step16 {
-            input: inputs.bytes(0),
-            output_before: inputs.bytes(2),
-            cell_before: bytemuck::cast_slice(inputs.bytes(1)),
-            cell: bytemuck::cast_slice_mut(cell),
-            output,
-        };
-        self.0.run(run.team, step, bytemuck::cast_slice_mut(scratch));
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "lstm i16".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_elements() * size_of::<i32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.0.operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
-    }
-}
-
-impl Kernel for Kernel8 {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [state, cell, output], scratch) = operands.split();
-        let step = Step8 {
-            input: bytemuck::cast_slice(inputs.bytes(0)),
-            output_before: bytemuck::cast_slice(inputs.bytes(1)),
-            cell_before: bytemuck::cast_slice(inputs.bytes(2)),
-            cell: bytemuck::cast_slice_mut(cell),
-            output: bytemuck::cast_slice_mut(state),
-        };
-        self.0.run(run.team, step, bytemuck::cast_slice_mut(scratch));
-        output.copy_from_slice(state);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "lstm i8".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch_elements() * size_of::<i32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.0.operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
     }
 }

@@ -1,14 +1,12 @@
 //! LSTMs of floats.
 
-use super::{Arguments, Both, states, written_floats};
+use super::Arguments;
 use crate::graph::{Node, Weights as Constants};
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{
-    Activation, Gate, Lstm, Sequences, Settings, Shape, States, Steps, Weights,
+    Activation, BothDirections, Form, Gate, Lstm, OneDirection, Sequences, Settings, Shape, Weights,
 };
 use nnhal_ops::operations::bidirectional_sequence_lstm::{AUXILIARY_INPUT, BACKWARD, FORWARD};
 use nnhal_ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSequenceLstm};
@@ -16,34 +14,6 @@ use nnhal_ops::operations::{lstm, unidirectional_sequence_lstm};
 use nnhal_ops::rules::lstm_arguments::{self, GATES, LstmArguments};
 use nnhal_ops::rules::lstm_cell;
 use std::borrow::Cow;
-
-/// One direction.
-#[derive(Debug)]
-struct OneKernel {
-    lstm: Lstm,
-    /// Elements of both states.
-    states: usize,
-    form: Form,
-}
-
-/// What comes out of [`OneKernel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// All steps, and perhaps the states.
-    Sequence { gives_states: bool },
-    /// Nothing that matters, the states, the step.
-    SingleStep,
-}
-
-/// Two directions.
-#[derive(Debug)]
-struct BothKernel {
-    lstms: [Lstm; 2],
-    both: Both,
-    /// Elements of all states.
-    states: usize,
-    gives_states: bool,
-}
 
 pub(super) fn single_step(
     builder: &Builder<'_, '_>,
@@ -78,10 +48,7 @@ pub(super) fn both_directions(
 ) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let weights = FORWARD.auxiliary_weights(lstm_arguments::Gate::Forget);
-    let both = Both {
-        linking: arguments.linking(AUXILIARY_INPUT, weights),
-        is_merged: operation.is_merged,
-    };
+    let auxiliary = arguments.auxiliary(AUXILIARY_INPUT, weights);
     let sequences = arguments.sequences(operation.is_time_major)?;
     let backward = Sequences { is_backward: true, ..sequences };
     let cells = [Cell { at: FORWARD, sequences }, Cell { at: BACKWARD, sequences: backward }];
@@ -89,9 +56,10 @@ pub(super) fn both_directions(
         cells.map(|cell| cell.prepare(arguments, &operation.settings, preparation));
     let states = cells.map(|cell| cell.states());
     let positions = [0, AUXILIARY_INPUT].into_iter().chain(states.into_iter().flatten());
-    let kernel = BothKernel {
-        lstms: [first?, second?],
-        both,
+    let kernel = BothDirections {
+        layers: [first?, second?],
+        auxiliary,
+        is_merged: operation.is_merged,
         states: arguments.elements(states.as_flattened()),
         gives_states: node.outputs.len() > 2,
     };
@@ -194,71 +162,7 @@ impl Cell {
     fn draft(self, arguments: Arguments<'_>, lstm: Lstm, form: Form) -> Draft {
         let node = arguments.node;
         let [output, cell] = self.states();
-        let kernel = OneKernel { lstm, states: arguments.elements(&self.states()), form };
+        let kernel = OneDirection { layer: lstm, states: arguments.elements(&self.states()), form };
         Draft::new(node, kernel, [0, output, cell].map(|it| node.inputs[it]))
-    }
-}
-
-impl Kernel for OneKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = operands.split_all();
-        let mut written = written_floats(written);
-        let mut next = || written.next().unwrap_or_default();
-        let (output, given) = match self.form {
-            Form::Sequence { gives_states: false } => (next(), [None, None]),
-            Form::Sequence { gives_states: true } => (next(), [(); 2].map(|()| Some(next()))),
-            Form::SingleStep => {
-                next().fill(0.0);
-                let given = [(); 2].map(|()| Some(next()));
-                (next(), given)
-            }
-        };
-        let ([hidden, cell], scratch) = states(&inputs, 1, given, next());
-        let states = States { output: hidden, cell };
-        self.lstm.run(run.team, Steps::of(inputs.floats(0)), states, output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "lstm f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        (self.lstm.scratch_elements() + self.states) * size_of::<f32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.lstm.operations()
-    }
-}
-
-impl Kernel for BothKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = operands.split_all();
-        let mut written = written_floats(written);
-        let outputs = self.both.outputs(&mut written);
-        let mut next = || written.next().unwrap_or_default();
-        let given = [(); 4].map(|()| self.gives_states.then(&mut next));
-        let ([first, first_cell, second, second_cell], scratch) = states(&inputs, 2, given, next());
-        let states = [
-            States { output: first, cell: first_cell },
-            States { output: second, cell: second_cell },
-        ];
-        let (lstms, steps) = (self.lstms.each_ref(), self.both.steps(&inputs));
-        Lstm::run_both(lstms, run.team, steps, states, outputs, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "bidirectional lstm f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        let scratch: usize = self.lstms.iter().map(Lstm::scratch_elements).sum();
-        (scratch + self.states) * size_of::<f32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.lstms.iter().map(Lstm::operations).sum()
     }
 }

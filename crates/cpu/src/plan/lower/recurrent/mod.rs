@@ -6,13 +6,11 @@ mod rnn;
 mod svdf;
 
 use crate::graph::{Argument, Graph, Node, Origin, Scratch, Weights};
-use crate::plan::arena::Inputs;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::Preparation;
-use nnhal_kernels::recurrent::{Outputs, Sequences, Steps};
+use nnhal_kernels::recurrent::{Auxiliary, Sequences};
 use nnhal_ops::AnyOperation;
-use nnhal_ops::rules::bidirectional::Linking;
 use std::borrow::Cow;
 
 /// The step of a recurrent layer; `None` for other operations.
@@ -128,66 +126,12 @@ impl<'a> Arguments<'a> {
     }
 
     /// What two cells do with an auxiliary input, if they have weights for it or not.
-    fn linking(self, auxiliary_input: usize, auxiliary_weights: Option<usize>) -> Linking {
+    fn auxiliary(self, auxiliary_input: usize, auxiliary_weights: Option<usize>) -> Auxiliary {
         let weights = auxiliary_weights.and_then(|position| self.given(position));
         match (self.given(auxiliary_input), weights) {
-            (None, _) => Linking::None,
-            (Some(_), None) => Linking::Parallel,
-            (Some(_), Some(_)) => Linking::Cross,
+            (None, _) => Auxiliary::None,
+            (Some(_), None) => Auxiliary::Parallel,
+            (Some(_), Some(_)) => Auxiliary::Cross,
         }
     }
-}
-
-/// How the steps of two directions go in and out.
-#[derive(Debug, Clone, Copy)]
-struct Both {
-    linking: Linking,
-    is_merged: bool,
-}
-
-impl Both {
-    /// What the two read; the step's inputs begin with the input and the auxiliary input.
-    fn steps<'run>(self, inputs: &Inputs<'run>) -> [Steps<'run>; 2] {
-        let input = inputs.floats(0);
-        let auxiliary = || inputs.floats(1);
-        match self.linking {
-            Linking::None => [Steps::of(input); 2],
-            Linking::Parallel => [Steps::of(input), Steps::of(auxiliary())],
-            Linking::Cross => [Steps { input, auxiliary: auxiliary() }; 2],
-        }
-    }
-
-    /// Where the two write.
-    fn outputs<'run>(self, written: &mut impl Iterator<Item = &'run mut [f32]>) -> Outputs<'run> {
-        let mut next = || written.next().unwrap_or_default();
-        if self.is_merged { Outputs::Merged(next()) } else { Outputs::Separate([next(), next()]) }
-    }
-}
-
-/// What a step writes: its outputs and then its scratch memory.
-fn written_floats<'run>(
-    written: impl Iterator<Item = &'run mut [u8]>,
-) -> impl Iterator<Item = &'run mut [f32]> {
-    written.map(bytemuck::cast_slice_mut)
-}
-
-/// States that begin as the step's inputs from `first` on: those outputs, or parts of the scratch
-/// memory where there are none. Also what is left of the scratch memory.
-fn states<'run, const N: usize>(
-    inputs: &Inputs<'_>,
-    first: usize,
-    mut outputs: [Option<&'run mut [f32]>; N],
-    mut scratch: &'run mut [f32],
-) -> ([&'run mut [f32]; N], &'run mut [f32]) {
-    let states = std::array::from_fn(|index| {
-        let before = inputs.floats(first + index);
-        let state = outputs[index].take().unwrap_or_else(|| {
-            let (state, rest) = std::mem::take(&mut scratch).split_at_mut(before.len());
-            scratch = rest;
-            state
-        });
-        state.copy_from_slice(before);
-        state
-    });
-    (states, scratch)
 }

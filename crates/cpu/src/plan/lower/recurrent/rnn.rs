@@ -1,47 +1,19 @@
 //! Basic recurrent layers of floats.
 
-use super::{Arguments, Both, states, written_floats};
+use super::Arguments;
 use crate::graph::Node;
-use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
-use nnhal_kernels::recurrent::{Rnn, RnnShape, RnnWeights, Sequences, Steps};
+use nnhal_kernels::recurrent::{
+    BothDirections, Form, OneDirection, Rnn, RnnShape, RnnWeights, Sequences,
+};
 use nnhal_ops::operations::bidirectional_sequence_rnn::{AUXILIARY_INPUT, BACKWARD, FORWARD};
 use nnhal_ops::operations::{self, BidirectionalSequenceRnn, UnidirectionalSequenceRnn};
 use nnhal_ops::operations::{rnn, unidirectional_sequence_rnn};
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::rules::rnn_cell::RnnArguments;
-
-/// One direction.
-#[derive(Debug)]
-struct OneKernel {
-    rnn: Rnn,
-    /// Elements of the state.
-    states: usize,
-    form: Form,
-}
-
-/// What comes out of [`OneKernel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// All steps, and perhaps the state.
-    Sequence { gives_state: bool },
-    /// The state, the step.
-    SingleStep,
-}
-
-/// Two directions.
-#[derive(Debug)]
-struct BothKernel {
-    rnns: [Rnn; 2],
-    both: Both,
-    /// Elements of both states.
-    states: usize,
-    gives_states: bool,
-}
 
 pub(super) fn single_step(
     builder: &Builder<'_, '_>,
@@ -65,7 +37,7 @@ pub(super) fn sequence(
     let sequences = arguments.sequences(operation.is_time_major)?;
     let cell = Cell { at: unidirectional_sequence_rnn::ARGUMENTS, sequences };
     let rnn = cell.prepare(arguments, operation.activation, preparation)?;
-    Ok(cell.draft(arguments, rnn, Form::Sequence { gives_state: node.outputs.len() > 1 }))
+    Ok(cell.draft(arguments, rnn, Form::Sequence { gives_states: node.outputs.len() > 1 }))
 }
 
 pub(super) fn both_directions(
@@ -75,7 +47,7 @@ pub(super) fn both_directions(
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
-    let linking = arguments.linking(AUXILIARY_INPUT, FORWARD.auxiliary);
+    let auxiliary = arguments.auxiliary(AUXILIARY_INPUT, FORWARD.auxiliary);
     let sequences = arguments.sequences(operation.is_time_major)?;
     let backward = Sequences { is_backward: true, ..sequences };
     let cells = [Cell { at: FORWARD, sequences }, Cell { at: BACKWARD, sequences: backward }];
@@ -83,9 +55,10 @@ pub(super) fn both_directions(
         cells.map(|cell| cell.prepare(arguments, operation.activation, preparation));
     let positions = [0, AUXILIARY_INPUT, FORWARD.state(), BACKWARD.state()];
     let steps = if operation.is_merged { 1 } else { 2 };
-    let kernel = BothKernel {
-        rnns: [first?, second?],
-        both: Both { linking, is_merged: operation.is_merged },
+    let kernel = BothDirections {
+        layers: [first?, second?],
+        auxiliary,
+        is_merged: operation.is_merged,
         states: arguments.elements(&positions[2..]),
         gives_states: node.outputs.len() > steps,
     };
@@ -131,67 +104,7 @@ impl Cell {
     fn draft(self, arguments: Arguments<'_>, rnn: Rnn, form: Form) -> Draft {
         let node = arguments.node;
         let state = self.at.state();
-        let kernel = OneKernel { rnn, states: arguments.elements(&[state]), form };
+        let kernel = OneDirection { layer: rnn, states: arguments.elements(&[state]), form };
         Draft::new(node, kernel, [0, state].map(|it| node.inputs[it]))
-    }
-}
-
-impl Kernel for OneKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = operands.split_all();
-        let mut written = written_floats(written);
-        let mut next = || written.next().unwrap_or_default();
-        let (output, given) = match self.form {
-            Form::Sequence { gives_state } => {
-                let output = next();
-                (output, gives_state.then(&mut next))
-            }
-            Form::SingleStep => {
-                let state = next();
-                (next(), Some(state))
-            }
-        };
-        let ([state], scratch) = states(&inputs, 1, [given], next());
-        self.rnn.run(run.team, Steps::of(inputs.floats(0)), state, output, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "rnn f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        (self.rnn.scratch_elements() + self.states) * size_of::<f32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.rnn.operations()
-    }
-}
-
-impl Kernel for BothKernel {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = operands.split_all();
-        let mut written = written_floats(written);
-        let outputs = self.both.outputs(&mut written);
-        let mut next = || written.next().unwrap_or_default();
-        let given = [(); 2].map(|()| self.gives_states.then(&mut next));
-        let (states, scratch) = states(&inputs, 2, given, next());
-        let (rnns, steps) = (self.rnns.each_ref(), self.both.steps(&inputs));
-        Rnn::run_both(rnns, run.team, steps, states, outputs, scratch);
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        "bidirectional rnn f32".to_owned()
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        let scratch: usize = self.rnns.iter().map(Rnn::scratch_elements).sum();
-        (scratch + self.states) * size_of::<f32>()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.rnns.iter().map(Rnn::operations).sum()
     }
 }

@@ -23,7 +23,11 @@ fn prepared(
         preparation,
     )?;
     let kernel = winograd.map(|winograd| Kernel::Winograd(Box::new(winograd)));
-    Ok(kernel.map(|kernel| Convolution { shape: case.shape, kernel }))
+    Ok(kernel.map(|kernel| Convolution {
+        shape: case.shape,
+        signedness: case.activations.signedness,
+        kernel,
+    }))
 }
 
 /// The instruction sets that have such products.

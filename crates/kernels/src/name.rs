@@ -1,14 +1,9 @@
-//! Names of kernels, as profiles show them.
-//!
-//! A name is the operation, the filter's height and width if it has one, the algorithm where there are
-//! several, the type of the elements, and the instruction set where each has a kernel of its own:
-//! `conv2d 3x3 winograd f32 avx512`, `elementwise max i8`, `top k f32`. What only moves elements is
-//! named without a type: `copy`, `gather`, `select`.
+//! Parts of the names of kernels: see [`crate::PreparedKernel::name`].
 
-use nnhal_kernels::convolution::Shape;
+use crate::convolution::Shape;
 
 /// The operation and the filter of a convolution: `conv2d 3x3`.
-pub(super) fn convolution(shape: &Shape, is_depthwise: bool) -> String {
+pub(crate) fn convolution(shape: &Shape, is_depthwise: bool) -> String {
     let [height, width] = shape.filter;
     let is_column = shape.batch == 1 && shape.input[1] == 1 && shape.output == shape.input;
     let operation = match shape.groups {
@@ -21,13 +16,8 @@ pub(super) fn convolution(shape: &Shape, is_depthwise: bool) -> String {
 }
 
 /// The operation and the filter of a transposed convolution.
-pub(super) fn transposed_convolution([height, width]: [usize; 2]) -> String {
+pub(crate) fn transposed_convolution([height, width]: [usize; 2]) -> String {
     format!("transposed conv2d {height}x{width}")
-}
-
-/// The type of quantized elements.
-pub(super) fn quantized(is_signed: bool) -> &'static str {
-    if is_signed { "i8" } else { "u8" }
 }
 
 #[cfg(test)]

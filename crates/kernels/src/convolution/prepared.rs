@@ -1,0 +1,54 @@
+//! Convolutions of floats as prepared kernels of images. Inputs: the image, and the residual operand if there
+//! is one; where filter and bias are not known before, the image, the filter, the bias and the residual
+//! operand.
+
+use super::{Convolution, Filter, UnpackedConvolution};
+use crate::image::OfImages;
+use crate::name;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::team::Team;
+
+impl PreparedKernel for OfImages<Convolution> {
+    fn name(&self) -> String {
+        let operation = name::convolution(self.kernel.shape(), false);
+        format!("{operation} {}", self.kernel.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (residual, scratch) = (self.residual(inputs, 1), bytemuck::cast_slice_mut(scratch));
+        self.kernel.run(team, self.input(inputs), residual, self.output(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}
+
+impl PreparedKernel for OfImages<UnpackedConvolution> {
+    fn name(&self) -> String {
+        let operation = name::convolution(self.kernel.shape(), self.kernel.is_depthwise());
+        format!("{operation} {}", self.kernel.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (residual, scratch) = (self.residual(inputs, 3), bytemuck::cast_slice_mut(scratch));
+        let filter = Filter { weights: inputs.of(1), bias: inputs.of(2) };
+        self.kernel.run(team, self.input(inputs), filter, residual, self.output(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}

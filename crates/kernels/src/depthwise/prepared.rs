@@ -1,0 +1,30 @@
+//! Depthwise convolutions of floats as prepared kernels of images. Inputs: the image, and the residual operand
+//! if there is one.
+
+use super::DepthwiseConvolution;
+use crate::image::OfImages;
+use crate::name;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::team::Team;
+
+impl PreparedKernel for OfImages<DepthwiseConvolution> {
+    fn name(&self) -> String {
+        let operation = name::convolution(self.kernel.shape(), true);
+        format!("{operation} {}", self.kernel.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (residual, scratch) = (self.residual(inputs, 1), bytemuck::cast_slice_mut(scratch));
+        self.kernel.run(team, self.input(inputs), residual, self.output(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}

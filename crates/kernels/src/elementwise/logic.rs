@@ -1,0 +1,248 @@
+//! Comparisons and truth values, element by element.
+
+use super::{Pairs, map};
+use crate::InstructionSet;
+use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
+use crate::quantized_elementwise::Quantization;
+use crate::team::Team;
+
+/// A comparison; false if one of the numbers is NaN, but for [`Self::NotEqual`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `a == b`
+    Equal,
+    /// `a != b`
+    NotEqual,
+    /// `a < b`
+    Less,
+    /// `a <= b`
+    LessEqual,
+    /// `a > b`
+    Greater,
+    /// `a >= b`
+    GreaterEqual,
+}
+
+/// A prepared comparison of two tensors that broadcast. Its outputs are 1 or 0.
+#[derive(Debug, Clone)]
+pub struct Compare {
+    pairs: Pairs,
+    comparison: Comparison,
+    elements: ElementType,
+    /// Of 8-bit numbers that are stored in different ways: they are not in the order of what they
+    /// stand for.
+    quantizations: Option<[Quantization; 2]>,
+}
+
+impl Compare {
+    /// For tensors of two shapes, aligned at their last axes. 8-bit numbers are compared by what they
+    /// stand for, if quantizations are given, and otherwise as they are.
+    ///
+    /// # Panics
+    /// If they do not broadcast to a common shape.
+    pub fn prepare(
+        set: InstructionSet,
+        shapes: [&[usize]; 2],
+        comparison: Comparison,
+        elements: ElementType,
+        quantizations: Option<[Quantization; 2]>,
+    ) -> Self {
+        Self { pairs: Pairs::prepare(set, shapes), comparison, elements, quantizations }
+    }
+
+    fn compare<T: bytemuck::Pod + PartialOrd + Sync>(
+        &self,
+        team: &mut Team,
+        inputs: Inputs<'_>,
+        output: &mut [u8],
+    ) {
+        self.compare_as(team, inputs, output, |[a, b]: [T; 2]| [a, b]);
+    }
+
+    /// Of 8-bit numbers.
+    fn compare_stored<T: bytemuck::Pod + PartialOrd + Sync + Into<i32>>(
+        &self,
+        team: &mut Team,
+        inputs: Inputs<'_>,
+        output: &mut [u8],
+    ) {
+        let Some([of_a, of_b]) = self.quantizations else {
+            return self.compare::<T>(team, inputs, output);
+        };
+        #[allow(clippy::cast_precision_loss)] // Of 9 bits.
+        let real = |stored: T, of: Quantization| (stored.into() - of.zero_point) as f32 * of.scale;
+        self.compare_as(team, inputs, output, |[a, b]: [T; 2]| [real(a, of_a), real(b, of_b)]);
+    }
+
+    /// By what `both` makes of both elements.
+    fn compare_as<T: bytemuck::Pod + Sync, K: PartialOrd>(
+        &self,
+        team: &mut Team,
+        inputs: Inputs<'_>,
+        output: &mut [u8],
+        both: impl Fn([T; 2]) -> [K; 2] + Sync,
+    ) {
+        let (a, b) = (inputs.of(0), inputs.of(1));
+        /// The elements compared.
+        macro_rules! compared {
+            ($comparison:tt) => {
+                self.pairs.run(team, a, b, output, |a, b| {
+                    let [a, b] = both([a, b]);
+                    u8::from(a $comparison b)
+                })
+            };
+        }
+        match self.comparison {
+            Comparison::Equal => compared!(==),
+            Comparison::NotEqual => compared!(!=),
+            Comparison::Less => compared!(<),
+            Comparison::LessEqual => compared!(<=),
+            Comparison::Greater => compared!(>),
+            Comparison::GreaterEqual => compared!(>=),
+        }
+    }
+}
+
+impl PreparedKernel for Compare {
+    fn name(&self) -> String {
+        format!("compare {}", self.elements.name())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        match self.elements {
+            ElementType::F32 => self.compare::<f32>(team, inputs, output),
+            ElementType::I32 => self.compare::<i32>(team, inputs, output),
+            ElementType::U8 => self.compare_stored::<u8>(team, inputs, output),
+            ElementType::I8 => self.compare_stored::<i8>(team, inputs, output),
+            ElementType::Bool => {
+                self.compare_as(team, inputs, output, |both: [u8; 2]| both.map(|it| it != 0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A function of two truth values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruthFunction {
+    /// Whether both are true
+    And,
+    /// Whether one is true
+    Or,
+}
+
+/// A prepared function of truth values that broadcast. Bytes are true if they are not 0; outputs are 1 or
+/// 0.
+#[derive(Debug, Clone)]
+pub struct Logical {
+    pairs: Pairs,
+    function: TruthFunction,
+}
+
+impl Logical {
+    /// For tensors of two shapes, aligned at their last axes.
+    ///
+    /// # Panics
+    /// If they do not broadcast to a common shape.
+    pub fn prepare(set: InstructionSet, shapes: [&[usize]; 2], function: TruthFunction) -> Self {
+        Self { pairs: Pairs::prepare(set, shapes), function }
+    }
+}
+
+impl PreparedKernel for Logical {
+    fn name(&self) -> String {
+        match self.function {
+            TruthFunction::And => "logical and bool".to_owned(),
+            TruthFunction::Or => "logical or bool".to_owned(),
+        }
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        let (a, b): (&[u8], &[u8]) = (inputs.of(0), inputs.of(1));
+        match self.function {
+            TruthFunction::And => {
+                self.pairs.run(team, a, b, output, |a, b| u8::from((a != 0) & (b != 0)));
+            }
+            TruthFunction::Or => {
+                self.pairs.run(team, a, b, output, |a, b| u8::from((a != 0) | (b != 0)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// LOGICAL_NOT of any number of truth values.
+#[derive(Debug, Clone, Copy)]
+pub struct LogicalNot(pub InstructionSet);
+
+impl PreparedKernel for LogicalNot {
+    fn name(&self) -> String {
+        "logical not bool".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        map(self.0, team, inputs.of::<u8>(0), output, |it| u8::from(it == 0));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prepared::tests::outputs;
+
+    #[test]
+    fn truth_is_whatever_is_not_0() {
+        let (a, b) = ([0, 1, 0, 255, 2], [0, 0, 3, 7, 1]);
+        let shapes: [&[usize]; 2] = [&[5], &[5]];
+        for set in InstructionSet::available() {
+            let logical = |function| Logical::prepare(set, shapes, function);
+            let of = |kernel: &dyn PreparedKernel| outputs(kernel, &[&a, &b], [5]);
+            assert_eq!(of(&logical(TruthFunction::And)), [[0, 0, 0, 1, 1]]);
+            assert_eq!(of(&logical(TruthFunction::Or)), [[0, 1, 1, 1, 1]]);
+            assert_eq!(of(&LogicalNot(set)), [[1, 0, 1, 0, 0]]);
+            let compared = |comparison| {
+                of(&Compare::prepare(set, shapes, comparison, ElementType::Bool, None))
+            };
+            assert_eq!(compared(Comparison::Equal), [[1, 0, 0, 1, 1]]);
+            assert_eq!(compared(Comparison::Less), [[0, 0, 1, 0, 0]]);
+            assert_eq!(compared(Comparison::GreaterEqual), [[1, 1, 0, 1, 1]]);
+        }
+    }
+
+    #[test]
+    fn stored_numbers_are_compared_by_what_they_stand_for() {
+        // 1, 0 and -1, and 1, 0 and -2.
+        let (a, b) = ([2, 0, 254], [4, 2, 254]);
+        let of = |scale, zero_point| Quantization { scale, zero_point };
+        for set in InstructionSet::available() {
+            let prepare = |quantizations| {
+                let shapes: [&[usize]; 2] = [&[3], &[3]];
+                let (less, elements) = (Comparison::Less, ElementType::I8);
+                Compare::prepare(set, shapes, less, elements, quantizations)
+            };
+            assert_eq!(outputs(&prepare(None), &[&a, &b], [3]), [[1, 1, 0]]);
+            let stored = prepare(Some([of(0.5, 0), of(0.5, 2)]));
+            assert_eq!(outputs(&stored, &[&a, &b], [3]), [[0, 0, 0]]);
+        }
+    }
+
+    #[test]
+    fn nothing_but_unequal_is_nan() {
+        let (a, b) = ([f32::NAN, 1.0, f32::NAN], [0.0, f32::NAN, f32::NAN]);
+        let bytes: [&[u8]; 2] = [bytemuck::cast_slice(&a), bytemuck::cast_slice(&b)];
+        for set in InstructionSet::available() {
+            let compared = |comparison| {
+                let shapes: [&[usize]; 2] = [&[3], &[3]];
+                let kernel = Compare::prepare(set, shapes, comparison, ElementType::F32, None);
+                outputs(&kernel, &bytes, [3])
+            };
+            assert_eq!(compared(Comparison::NotEqual), [[1, 1, 1]]);
+            assert_eq!(compared(Comparison::LessEqual), [[0, 0, 0]]);
+            assert_eq!(compared(Comparison::Greater), [[0, 0, 0]]);
+        }
+    }
+}

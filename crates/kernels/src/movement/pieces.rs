@@ -1,0 +1,142 @@
+//! [`Copies`]: an output put together of parts of inputs.
+
+use super::{ELEMENTS_OF_TASK, StridedCopy};
+use crate::parts::for_each_slice;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantized_elementwise::TableMap;
+use crate::team::Team;
+
+/// Copies as many elements as there are.
+///
+/// # Panics
+/// If the input has another number.
+pub(crate) fn copy<T: Copy + Send + Sync>(team: &mut Team, input: &[T], output: &mut [T]) {
+    assert_eq!(input.len(), output.len(), "an output of another size");
+    for_each_slice(team, output, ELEMENTS_OF_TASK, |start, part| {
+        part.copy_from_slice(&input[start..start + part.len()]);
+    });
+}
+
+/// Writes an element everywhere.
+fn fill<T: Copy + Send + Sync>(team: &mut Team, element: T, output: &mut [T]) {
+    for_each_slice(team, output, ELEMENTS_OF_TASK, |_, part| part.fill(element));
+}
+
+/// Prepared copies of inputs to places of the output.
+#[derive(Debug)]
+pub struct Copies {
+    /// Of which input, and which elements.
+    pub pieces: Vec<(usize, StridedCopy)>,
+    /// Bytes of an element: 1, 2 or 4, if there are pieces.
+    pub element_size: usize,
+    /// What the output is filled with first, where pieces do not cover it; nothing if they do.
+    pub fill: Vec<u8>,
+}
+
+impl Copies {
+    fn fill(&self, team: &mut Team, output: &mut [u8]) {
+        match *self.fill {
+            [] => {}
+            [byte] => fill(team, byte, output),
+            [a, b] => fill(team, [a, b], output.as_chunks_mut().0),
+            // Whole words, so that the loop becomes vector instructions.
+            [a, b, c, d] => fill(team, [a, b, c, d], output.as_chunks_mut().0),
+            _ => {
+                let size = self.fill.len();
+                for block in team.pace().blocks(output.len() / size, size) {
+                    let bytes = &mut output[block.start * size..block.end * size];
+                    bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&self.fill));
+                }
+            }
+        }
+    }
+}
+
+impl PreparedKernel for Copies {
+    fn name(&self) -> String {
+        "copy".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.fill(team, output);
+        for (index, copy) in &self.pieces {
+            match self.element_size {
+                1 => copy.run::<u8>(team, inputs.of(*index), output),
+                2 => copy.run::<u16>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
+                _ => copy.run::<u32>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prepared copies of bytes, each of whose inputs may first be looked up in a table, which brings it to the
+/// output's quantization.
+#[derive(Debug)]
+pub struct RecodedCopies {
+    pieces: Vec<(StridedCopy, Option<TableMap>)>,
+}
+
+impl RecodedCopies {
+    /// A copy of each input.
+    pub fn prepare(pieces: Vec<(StridedCopy, Option<TableMap>)>) -> Self {
+        Self { pieces }
+    }
+}
+
+impl PreparedKernel for RecodedCopies {
+    fn name(&self) -> String {
+        "requantizing copy".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        for (index, (copy, table)) in self.pieces.iter().enumerate() {
+            let mut part: &[u8] = inputs.of(index);
+            if let Some(table) = table {
+                let room = &mut scratch[..part.len()];
+                table.run(team, part, room);
+                part = room;
+            }
+            copy.run(team, part, output);
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let recoded = self.pieces.iter().filter(|(_, table)| table.is_some());
+        recoded.map(|(copy, _)| copy.input_elements()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::InstructionSet;
+    use crate::prepared::tests::outputs;
+    use crate::quantized_elementwise::Table;
+
+    #[test]
+    fn what_no_piece_covers_is_filled() {
+        for size in [1, 2, 4, 3] {
+            let element: Vec<u8> = (1..=size).collect();
+            let kernel = Copies { pieces: Vec::new(), element_size: 0, fill: element.clone() };
+            let [found] = outputs(&kernel, &[], [5 * usize::from(size)]);
+            assert_eq!(found, element.repeat(5));
+        }
+        let pieces = vec![(0, StridedCopy::piece(&[2], &[5], &[1]))];
+        let kernel = Copies { pieces, element_size: 1, fill: vec![9] };
+        assert_eq!(outputs(&kernel, &[&[3, 4]], [5]), [[9, 3, 4, 9, 9]]);
+    }
+
+    #[test]
+    fn only_inputs_with_a_table_are_looked_up() {
+        let table =
+            TableMap::prepare(InstructionSet::best(), Table::of_u8(|it| it.wrapping_add(100)));
+        let piece = |at| StridedCopy::piece(&[2], &[4], &[at]);
+        let kernel = RecodedCopies::prepare(vec![(piece(0), None), (piece(2), Some(table))]);
+        assert_eq!(kernel.scratch_bytes(), 2);
+        assert_eq!(outputs(&kernel, &[&[1, 2], &[3, 4]], [4]), [[1, 2, 103, 104]]);
+    }
+}

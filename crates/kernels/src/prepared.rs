@@ -1,0 +1,175 @@
+//! [`PreparedKernel`]: what all kernels have in common that are ready to run.
+
+use crate::team::Team;
+use bytemuck::AnyBitPattern;
+use std::fmt;
+
+/// A kernel that is ready to run, on operands of the sizes and types that it was prepared for.
+pub trait PreparedKernel: fmt::Debug + Send + Sync {
+    /// What profiles call it: the operation, the filter's height and width if it has one, the algorithm
+    /// where there are several, the type of the elements, and the instruction set where each has a kernel
+    /// of its own: `conv2d 3x3 winograd f32 avx512`, `elementwise max i8`, `top k f32`. What only moves
+    /// elements is named without a type: `copy`, `gather`, `select`.
+    fn name(&self) -> String;
+
+    /// Computes the outputs, as long as that is wanted: see [`Team::until`].
+    ///
+    /// # Errors
+    /// A value among the inputs is one that the operation is not defined for.
+    ///
+    /// # Panics
+    /// If operands are not those that it was prepared for.
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue>;
+
+    /// Bytes that it needs besides its operands.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    /// Additions and multiplications, where they are what takes time; otherwise 0.
+    fn arithmetic(&self) -> u64 {
+        0
+    }
+
+    /// Whether those are of numbers of 8 bits.
+    fn is_8_bit(&self) -> bool {
+        false
+    }
+}
+
+/// A value among the inputs that an operation is not defined for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongValue {
+    /// The number of the input, as the kernel counts them.
+    pub input: usize,
+    /// What of it is wrong.
+    pub what: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What it should have been.
+    pub expected: String,
+}
+
+/// Where the inputs of a kernel are.
+pub trait InputBytes {
+    /// The bytes of an input; `None` if it is left out. They are aligned for their elements.
+    fn bytes(&self, index: usize) -> Option<&[u8]>;
+}
+
+/// The inputs of a kernel, in the order that it was prepared for.
+#[derive(Clone, Copy)]
+pub struct Inputs<'run>(&'run dyn InputBytes);
+
+impl<'run> Inputs<'run> {
+    /// The elements of an input; `None` if it is left out.
+    pub fn optional<T: AnyBitPattern>(&self, index: usize) -> Option<&'run [T]> {
+        self.0.bytes(index).map(bytemuck::cast_slice)
+    }
+
+    /// The elements of an input that is not left out.
+    pub fn of<T: AnyBitPattern>(&self, index: usize) -> &'run [T] {
+        self.optional(index).unwrap_or_default()
+    }
+}
+
+/// The most outputs that a kernel writes, its scratch memory included.
+pub const MOST_WRITTEN: usize = 8;
+
+/// What a kernel reads and writes in a run.
+pub struct Operands<'run> {
+    inputs: Inputs<'run>,
+    /// The outputs, in their order, then the scratch memory.
+    written: [&'run mut [u8]; MOST_WRITTEN],
+}
+
+impl<'run> Operands<'run> {
+    /// Of inputs and of what is to be written: the outputs, then the scratch memory, then nothing. All is
+    /// aligned for its elements.
+    pub fn new(inputs: &'run dyn InputBytes, written: [&'run mut [u8]; MOST_WRITTEN]) -> Self {
+        Self { inputs: Inputs(inputs), written }
+    }
+
+    /// Inputs to read, and the outputs and the scratch memory to write.
+    pub fn split<const N: usize>(self) -> (Inputs<'run>, [&'run mut [u8]; N], &'run mut [u8]) {
+        let mut written = self.written.into_iter();
+        let outputs = std::array::from_fn(|_| written.next().unwrap_or_default());
+        (self.inputs, outputs, written.next().unwrap_or_default())
+    }
+
+    /// Inputs to read, and the outputs and then the scratch memory to write, however many there are.
+    pub fn split_all(self) -> (Inputs<'run>, impl Iterator<Item = &'run mut [u8]>) {
+        (self.inputs, self.written.into_iter())
+    }
+}
+
+/// The types of elements that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElementType {
+    /// 32-bit floats.
+    F32,
+    /// 32-bit integers.
+    I32,
+    /// Bytes.
+    U8,
+    /// Bytes with a sign.
+    I8,
+    /// Bytes that are true if they are not 0.
+    Bool,
+}
+
+impl ElementType {
+    /// In names of kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::Bool => "bool",
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::lines::Lines;
+
+    struct Slices<'a>(&'a [&'a [u8]]);
+
+    impl InputBytes for Slices<'_> {
+        fn bytes(&self, index: usize) -> Option<&[u8]> {
+            self.0.get(index).copied()
+        }
+    }
+
+    /// What a kernel makes of inputs, on two threads: outputs of these numbers of bytes, or what is wrong.
+    pub(crate) fn outputs_or_error<const N: usize>(
+        kernel: &dyn PreparedKernel,
+        inputs: &[&[u8]],
+        lengths: [usize; N],
+    ) -> Result<[Vec<u8>; N], WrongValue> {
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        let mut memory = lengths.map(Lines::with_bytes);
+        {
+            let mut written: [&mut [u8]; MOST_WRITTEN] =
+                std::array::from_fn(|_| Default::default());
+            for ((to, lines), length) in written.iter_mut().zip(&mut memory).zip(lengths) {
+                *to = &mut lines.elements_mut()[..length];
+            }
+            written[N] = &mut scratch.elements_mut()[..kernel.scratch_bytes()];
+            kernel.run_on(&mut Team::new(2), Operands::new(&Slices(inputs), written))?;
+        }
+        let mut lengths = lengths.into_iter();
+        Ok(memory.map(|it| it.elements()[..lengths.next().unwrap_or(0)].to_vec()))
+    }
+
+    /// What a kernel makes of inputs that it takes.
+    pub(crate) fn outputs<const N: usize>(
+        kernel: &dyn PreparedKernel,
+        inputs: &[&[u8]],
+        lengths: [usize; N],
+    ) -> [Vec<u8>; N] {
+        outputs_or_error(kernel, inputs, lengths).expect("values that it takes")
+    }
+}
