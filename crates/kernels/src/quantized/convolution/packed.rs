@@ -33,7 +33,7 @@ const FEW_ROWS: usize = 96;
 
 /// Bytes of rows that are copied together for kernels that want that: many, since all weights are read
 /// again for each table, but they should stay in the second cache, together with those of a block.
-const WIDE_BYTES: usize = 224 << 10;
+const COPIED_BYTES: usize = 256 << 10;
 
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
@@ -312,10 +312,12 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
     else {
         return (pixels, 0);
     };
-    // Whole tiles.
+    // Whole tiles, and about the same number each time.
     let tile_rows = matrix.tile_rows(block);
-    let fitting = (WIDE_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
-    let pixels = pixels.min(fitting).min(shape.output_pixels().max(1));
+    let fitting = (COPIED_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
+    let most = pixels.min(fitting);
+    let even = together.div_ceil(together.div_ceil(most).max(1)).next_multiple_of(tile_rows);
+    let pixels = even.min(most).min(shape.output_pixels().max(1));
     // Row and tile are shorter than the packed weights.
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
