@@ -242,6 +242,14 @@ impl Packed {
         matches!(self.products, Products::Bytes(_))
     }
 
+    /// Whether the kernel never sees signed inputs, though they are.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn makes_inputs_unsigned(&self) -> bool {
+        let Products::Rows(matrices) = &self.products else { return false };
+        let matrix = &matrices[0];
+        matrix.common.is_signed && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
+    }
+
     pub(super) fn tasks(&self) -> usize {
         self.pieces * self.block_pieces
     }
