@@ -7,7 +7,7 @@ use crate::schema::{BuiltinOptionsRef, CombinerType};
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
 
-/// Axes of a sparse tensor: the file can say any number without holding anything of it.
+/// Axes of a sparse tensor, and of the table: the file can say any number without holding anything of it.
 const MOST_AXES: u32 = 8;
 
 impl GraphImporter<'_, '_> {
@@ -29,6 +29,11 @@ impl GraphImporter<'_, '_> {
             return Err(Reason::new(what));
         }
         let row = self.shape(table)?.split_off(1);
+        if row.len() >= MOST_AXES as usize {
+            let found = row.len() + 1;
+            let what = format!("its table has {found} axes, expected at most {MOST_AXES}");
+            return Err(Reason::new(what));
+        }
         let [ids, indexes, lengths, weights, table] =
             [ids, indexes, lengths, weights, table].map(|tensor| self.operand(tensor));
         let (ids, indexes, lengths, weights, table) = (ids?, indexes?, lengths?, weights?, table?);
@@ -78,12 +83,11 @@ impl GraphImporter<'_, '_> {
             .map(|number| self.builder.constant(OperandSpec::tensor_float32([1]), &[number]));
         let truth = OperandSpec::tensor_bool8(open.dimensions.clone());
         let is_empty = self.builder.operation(O::Equal, [filled, zero], truth);
-        let mut dimensions = open.dimensions.clone();
+        let outer_dimensions = open.dimensions.clone();
         divisor = self.builder.extended(E::Select, [is_empty, one, divisor], open);
-        for _ in &row {
+        for inner in 1..=row.len() {
             let last = self.builder.scalar_i32(-1);
-            dimensions.push(1);
-            let spec = OperandSpec::tensor_float32(dimensions.clone());
+            let spec = OperandSpec::tensor_float32([&*outer_dimensions, &vec![1; inner]].concat());
             divisor = self.builder.operation(O::ExpandDims, [divisor, last], spec);
         }
         self.emit(O::Div, &[sums, divisor, none], output)
