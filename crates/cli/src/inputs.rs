@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::limited;
-use crate::session::ModelArguments;
+use crate::session::{Described, ModelArguments};
 use nnhal::image::{self, Normalization};
 use nnhal::tflite::ImportError;
 use nnhal::{DataType, Fill as Values, Input, Model, Tensor, TensorInfo, npy};
@@ -41,11 +41,31 @@ pub struct ShapeArguments {
 }
 
 impl ShapeArguments {
+    /// The model of a file that has been described, for the shapes that are asked for.
+    ///
+    /// # Errors
+    /// It cannot be imported for these shapes, or there is no such signature.
+    pub fn load(&self, model: &ModelArguments, file: &Described) -> Result<Model> {
+        let loaded = model.load_described(file);
+        if self.shapes.is_empty() {
+            return loaded;
+        }
+        match loaded {
+            Ok(model) => Ok(model.with_input_shapes(&self.of(model.inputs())?, false)?),
+            // Only the shape of the file's example may be what is refused.
+            Err(error) if is_unsupported(&error) => {
+                let file = model.file_of_described(file)?;
+                file.model(&self.of(&file.inputs()?)?, false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// By input: the shape that is asked for.
     ///
     /// # Errors
     /// One names no input, or is no shape.
-    pub fn of(&self, inputs: &[TensorInfo]) -> Result<Vec<Option<Vec<usize>>>> {
+    fn of(&self, inputs: &[TensorInfo]) -> Result<Vec<Option<Vec<usize>>>> {
         let mut wanted = vec![None; inputs.len()];
         for given in &self.shapes {
             let (index, text) = assign(given, inputs)?;
@@ -247,13 +267,13 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
 }
 
 /// Whether it is operators for which there is nothing that a model is refused for.
-pub fn is_unsupported(error: &CliError) -> bool {
+fn is_unsupported(error: &CliError) -> bool {
     use nnhal::Error::Import;
     matches!(error, CliError::Library(Import { source: ImportError::Unsupported { .. }, .. }))
 }
 
 /// Whether the file leaves lengths of an input open, whatever the import made of them.
-pub fn leaves_open(info: &TensorInfo) -> bool {
+fn leaves_open(info: &TensorInfo) -> bool {
     info.shape_signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
 }
 

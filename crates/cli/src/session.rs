@@ -1,7 +1,6 @@
 //! [`SessionArguments`]: where a model runs.
 
 use crate::error::Result;
-use crate::inputs::{self, ShapeArguments};
 use crate::limited;
 use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
 use std::io::Write;
@@ -164,27 +163,15 @@ impl ModelArguments {
         self.load_from(source)
     }
 
-    /// The model of a file that has been described, for the shapes that are asked for.
+    /// A file that has been described, of which a model becomes for shapes that are chosen then.
     ///
     /// # Errors
-    /// It cannot be imported for these shapes, or there is no such signature.
-    pub fn load_shaped(&self, file: &Described, shapes: &ShapeArguments) -> Result<Model> {
-        let loaded = self.load_described(file);
-        if shapes.shapes.is_empty() {
-            return loaded;
-        }
-        match loaded {
-            Ok(model) => Ok(model.with_input_shapes(&shapes.of(model.inputs())?, false)?),
-            // Only the shape of the file's example may be what is refused.
-            Err(error) if inputs::is_unsupported(&error) => {
-                let file = match &file.piped {
-                    Some(piped) => self.file_of(ModelFile::open(piped)?),
-                    None => self.file_of(ModelFile::open(&self.model)?),
-                };
-                file.model(&shapes.of(&file.inputs()?)?, false)
-            }
-            Err(error) => Err(error),
-        }
+    /// It can no longer be read.
+    pub fn file_of_described(&self, file: &Described) -> Result<File> {
+        Ok(self.file_of(match &file.piped {
+            Some(piped) => ModelFile::open(piped)?,
+            None => ModelFile::open(&self.model)?,
+        }))
     }
 
     /// The file, of which a model becomes for shapes that are chosen then; `None` of one that came through a pipe.

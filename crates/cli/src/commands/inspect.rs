@@ -124,7 +124,7 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let file = arguments.model.describe()?;
     if let Some(path) = &arguments.html {
-        let model = arguments.model.load_shaped(&file, &arguments.shapes);
+        let model = arguments.shapes.load(&arguments.model, &file);
         html::write(arguments, &file.info, model, path)?;
         let (path, bytes) = (path.display().to_string(), std::fs::metadata(path));
         let bytes = bytes.map_or(0, |it| it.len());
@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             false => print(&format!("{path}: {bytes} bytes\n")),
         };
     }
-    let model = match arguments.model.load_shaped(&file, &arguments.shapes) {
+    let model = match arguments.shapes.load(&arguments.model, &file) {
         // What is wrong with it is what is shown.
         Err(CliError::Library(Error::Import { source, .. }))
             if !(arguments.alternatives
