@@ -13,17 +13,18 @@ use nnhal_hal::{Device, ErrorStatus};
 use rsbinder::rpc::transport::UnixTransport;
 use rsbinder::rpc::{FileDescriptorTransportMode, PeerIdentity, RpcServer, RpcTransport};
 use rsbinder::{BinderResult, Interface, Status as BinderStatus, StatusCode, Strong};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{SocketFlags, accept_with};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits looks whether it is to stop.
+/// How often it is looked whether executions have ended, once the service is to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long no connection is accepted after the system had nothing left for one.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Why a service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +81,7 @@ impl ServiceError {
 pub struct Server {
     rpc: Arc<RpcServer>,
     clients: Arc<Clients>,
-    stopping: Arc<AtomicBool>,
+    stopping: Arc<Stopping>,
     accepting: Mutex<Option<JoinHandle<()>>>,
     devices: Vec<String>,
     started: Instant,
@@ -127,7 +128,7 @@ impl Server {
         }
         rpc.set_root(root).map_err(ServiceError::binder("set_root"))?;
 
-        let stopping = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::new(Stopping::new().map_err(ServiceError::system("eventfd"))?);
         let accepting = {
             let (rpc, clients) = (Arc::clone(&rpc), Arc::clone(&clients));
             let stopping = Arc::clone(&stopping);
@@ -158,7 +159,7 @@ impl Server {
     /// Accepts no connections any more, waits at most so long for clients to go, and ends those that do
     /// not.
     pub fn stop(&self, wait: Duration) {
-        self.stopping.store(true, Ordering::Release);
+        self.stopping.begin();
         let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(accepting) = accepting {
             let _ = accepting.join();
@@ -210,21 +211,48 @@ pub(crate) fn notify_ready() {
     }
 }
 
+/// Says once to a thread that waits for descriptors that the service is to stop.
+struct Stopping(OwnedFd);
+
+impl Stopping {
+    fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// From now on whoever waits for it does not wait.
+    fn begin(&self) {
+        // It fails only where the count is at its maximum, and then it is not 0 either.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for this for a time, and returns whether it has come.
+    fn wait(&self, time: Duration) -> bool {
+        let mut waiting = [PollFd::new(&self.0, PollFlags::IN)];
+        matches!(poll(&mut waiting, Timespec::try_from(time).ok().as_ref()), Ok(1..))
+    }
+}
+
 /// Accepts connections until it is to stop.
 fn accept(
     listening: &Listening,
     rpc: &Arc<RpcServer>,
     clients: &Arc<Clients>,
-    stopping: &AtomicBool,
+    stopping: &Stopping,
 ) {
     let listener = listening.listener();
-    while !stopping.load(Ordering::Acquire) {
-        let mut waiting = [PollFd::new(listener, PollFlags::IN)];
-        let timeout = Timespec::try_from(LOOK).ok();
-        if !matches!(poll(&mut waiting, timeout.as_ref()), Ok(1..)) {
-            continue;
+    loop {
+        let mut waiting =
+            [PollFd::new(&stopping.0, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        let polled = poll(&mut waiting, None);
+        if !waiting[0].revents().is_empty() {
+            return;
         }
-        match accept_with(listener, SocketFlags::CLOEXEC) {
+        let accepted = match polled {
+            Ok(_) => accept_with(listener, SocketFlags::CLOEXEC),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => Err(error),
+        };
+        match accepted {
             Ok(socket) => {
                 if let Err(why) = serve(socket, rpc, clients) {
                     tracing::debug!(%why, "a connection was not served");
@@ -233,7 +261,9 @@ fn accept(
             Err(error) => {
                 // Out of descriptors or memory: what is going on gives some back.
                 tracing::debug!(%error, "no connection was accepted");
-                std::thread::sleep(LOOK);
+                if stopping.wait(AGAIN) {
+                    return;
+                }
             }
         }
     }
