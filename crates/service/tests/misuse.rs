@@ -248,6 +248,71 @@ fn pools_may_shrink_while_they_are_in_use() {
     assert_eq!(execute(&*prepared, &request).unwrap(), sum());
 }
 
+/// Another thread writes a request's pool, and cuts it off and makes it longer again, while it is executed.
+#[test]
+fn pools_may_change_and_shrink_during_executions() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let server = server(&path, Settings::default());
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    const LENGTH: u32 = 1 << 20;
+    let mut graph = nnhal_hal::SubgraphBuilder::new();
+    let input = graph.input("a", nnhal_hal::OperandSpec::tensor_float32([LENGTH]));
+    let relu = nnhal_hal::OperationType::Relu;
+    let spec = nnhal_hal::OperandSpec::tensor_float32([LENGTH]);
+    let output = graph.operation(relu, [input], spec);
+    graph.output(output);
+    let model = graph.into_model().unwrap();
+    let options = PrepareOptions::default();
+    let prepared = device.prepare_model(&model, HalVersion::V1_3, options).unwrap();
+    let bytes = LENGTH as usize * 4;
+    let mut request = nnhal_hal::RequestBuilder::new();
+    request.input(&vec![1; bytes]).output(bytes);
+    let mut request = request.build().unwrap();
+    let RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let size = memory.size();
+    let (memory, file) = unsealed(&vec![1; size.try_into().unwrap()]);
+    request.pools[0] = RequestMemoryPool::Memory(memory);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (good, failed) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut count = 0_u64;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                count += 1;
+                let place = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (size - 64);
+                std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 64], place).unwrap();
+                if count.is_multiple_of(16) {
+                    file.set_len(place & !4095).unwrap();
+                    file.set_len(size).unwrap();
+                }
+            }
+        });
+        let burst = prepared.configure_burst().unwrap();
+        let (mut good, mut failed) = (0, 0);
+        let until = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < until {
+            let once = execute(&*prepared, &request).map(|_| ());
+            let by_burst = burst.execute(&request, false).map(|_| ()).map_err(|it| it.error);
+            for outcome in [once, by_burst] {
+                match outcome {
+                    Ok(()) => good += 1,
+                    Err(error) => {
+                        assert_ne!(error.status(), ErrorStatus::DeviceUnavailable, "{error}");
+                        failed += 1;
+                    }
+                }
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        (good, failed)
+    });
+    assert!(failed > 0, "of {good} executions none met the shorter memory");
+    // It is the service that the others have.
+    serves(&path);
+    assert_eq!(server.status().all.running, 0);
+}
+
 /// A file system of one page in memory, full, until this is dropped.
 struct FullDisk(std::path::PathBuf);
 

@@ -3,8 +3,13 @@
 
 mod common;
 
-use common::{Process, execute, model, prepare, request, say, slow_server, sum, task};
-use nnhal_hal::{BufferDescription, BufferRole, Device, ErrorStatus, HalVersion, PreparedModel};
+use common::{
+    Process, endless_model, execute, model, prepare, request, say, slow_server, sum, task,
+};
+use nnhal_hal::{
+    BufferDescription, BufferRole, Device, ErrorStatus, ExecutionOptions, HalVersion,
+    PrepareOptions, PreparedModel, RequestBuilder,
+};
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -85,6 +90,68 @@ fn a_call_that_goes_on_ends_at_once() {
         ..BufferDescription::default()
     };
     dead(killed_during(&mut process, || device.allocate(&description).map(|_| ())));
+}
+
+#[test]
+fn an_execution_that_goes_on_ends_at_once_by_whatever_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 4]).output(4);
+    let request = request.build().unwrap();
+    let loop_timeout = Some(Duration::from_secs(3600));
+    let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
+    let endless = |device: &dyn Device| {
+        device.prepare_model(&endless_model(), HalVersion::V1_3, PrepareOptions::default()).unwrap()
+    };
+    let failed = |outcome: Result<nnhal_hal::Execution, nnhal_hal::ExecutionError>| {
+        outcome.map(|_| ()).map_err(|failed| failed.error)
+    };
+    let dead = |path: &str, error: nnhal_hal::Error| {
+        assert_eq!(error.status(), ErrorStatus::DeviceUnavailable, "{path}: {error}");
+    };
+
+    let mut process = service("quick", &path);
+    let device = connect(&path);
+    let prepared = endless(&*device);
+    prepared.check_request(&request).unwrap();
+    let error = killed_during(&mut process, || failed(prepared.execute(&request, &options)));
+    dead("a reusable execution", error);
+
+    let mut process = service("quick", &path);
+    let prepared = endless(&*device);
+    let burst = prepared.configure_burst().unwrap();
+    let error = killed_during(&mut process, || failed(burst.execute(&request, false)));
+    dead("a burst", error);
+
+    let mut process = service("quick", &path);
+    let prepared = endless(&*device);
+    let fenced = prepared.execute_fenced(&request, &[], &options, None).unwrap();
+    let error = killed_during(&mut process, || {
+        let fence = fenced.sync_fence.as_ref().expect("it goes on");
+        fence.wait(Some(Duration::from_secs(60)))?;
+        fenced.info.get().map(|_| ())
+    });
+    dead("behind a fence", error);
+
+    // It waits for a fence that no one signals.
+    let mut process = service("quick", &path);
+    let prepared = prepare(&*device).unwrap();
+    let (signal, wait_for) = nnhal_hal::SyncFence::pair().unwrap();
+    let fenced = prepared
+        .execute_fenced(&common::request(), &[wait_for], &ExecutionOptions::default(), None)
+        .unwrap();
+    let error = killed_during(&mut process, || {
+        let fence = fenced.sync_fence.as_ref().expect("it waits");
+        fence.wait(Some(Duration::from_secs(60)))?;
+        fenced.info.get().map(|_| ())
+    });
+    dead("waiting for a fence", error);
+    drop(signal);
+
+    let _process = service("quick", &path);
+    let again = prepare(&*device).unwrap();
+    assert_eq!(execute(&*again, &common::request()).unwrap(), sum());
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Capabilities, Device, DeviceType, Execution,
-    ExecutionError, ExecutionOptions, FusedActivation, HalVersion, Memory, Model, ModelBuilder,
-    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
-    SubgraphBuilder, Support,
+    ExecutionError, ExecutionOptions, FencedExecution, FusedActivation, HalVersion, Memory, Model,
+    ModelBuilder, OperandSpec, OperationType, PrepareOptions, PreparedModel, Request,
+    RequestBuilder, SubgraphBuilder, Support, SyncFence,
 };
 use nnhal_service::{Server, Settings, listening::Listening};
 use std::io::{BufRead, BufReader};
@@ -147,6 +147,15 @@ impl PreparedModel for SlowModel {
     ) -> Result<Execution, ExecutionError> {
         std::thread::sleep(self.1);
         self.0.execute(request, options)
+    }
+    fn execute_fenced(
+        &self,
+        request: &Request,
+        wait_for: &[SyncFence],
+        options: &ExecutionOptions,
+        timeout: Option<Duration>,
+    ) -> nnhal_hal::Result<FencedExecution> {
+        self.0.execute_fenced(request, wait_for, options, timeout)
     }
     fn client(&self) -> nnhal_hal::Client {
         self.0.client()
