@@ -228,7 +228,7 @@ fn an_end_that_is_asked_for_waits_for_executions_and_then_ends_them() {
         let (outcome, ended) = executing.join().unwrap();
         outcome.unwrap_err();
         let waited = ended.duration_since(asked);
-        assert!((8..20).contains(&waited.as_secs()), "{waited:?}");
+        assert!((8..60).contains(&waited.as_secs()), "{waited:?}");
     });
     daemon.process.wait_for("an orderly end");
     assert!(!daemon.socket().exists());
