@@ -18,6 +18,7 @@ Example:
   nnhal conformance --contract --device nnhal-reference
   nnhal conformance --contract --list
   nnhal conformance ../shared/conformance --device ./libneuralnetworks.so:nnhal-cpu
+  nnhal conformance --contract --device unix:/run/nnhal/nnhal.sock
 
 Vectors with operations that the device does not support are declined: counted by themselves, and not wrong. A
 driver of your own is judged by a program of your own, whose main is
@@ -25,8 +26,8 @@ nnhal_conformance::cli(my_device) and which takes the same arguments.")]
 pub struct Arguments {
     /// Device to judge: one of nnhal devices, or a shared object with the entry point of NNAPI support
     /// libraries (a path with a / in it), which is loaded, with :NAME behind for another device than its
-    /// first; or a device of another process, as unix:PATH
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]|unix:PATH")]
+    /// first; or a device of another process, as unix:PATH, hidl:NAME or aidl:NAME
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]|KIND:NAME")]
     device: String,
     #[command(flatten)]
     pub judging: command::Arguments,
