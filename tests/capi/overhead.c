@@ -1,7 +1,7 @@
 /*
  * What the C API costs beyond the computation: a model of one addition of one number, so that hardly
- * anything is computed, executed in each way. Prints nanoseconds a call, the least over many short
- * turns that take each other's place; fails if a synchronous execution takes 10 microseconds or more.
+ * anything is computed, executed in each way. Prints nanoseconds a call: the least mean over many short
+ * turns that take each other's place, and the median and the 99th percentile of all calls; fails if a synchronous execution takes 10 microseconds or more.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <nnhal.h>
@@ -113,7 +113,14 @@ static const struct {
         {"startComputeWithDependencies and wait", start_fenced},
         {"getOutputOperandRank (border alone)", handle_only},
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof ways / sizeof *ways, ALL = TURNS * CALLS };
+
+static double taken[WAYS][ALL];
+
+static int ascending(const void* left, const void* right) {
+    const double difference = *(const double*)left - *(const double*)right;
+    return (difference > 0) - (difference < 0);
+}
 
 int main(int count, char** arguments) {
     compile(count > 1 ? arguments[1] : NULL);
@@ -125,12 +132,23 @@ int main(int count, char** arguments) {
     for (int turn = 0; turn < TURNS; turn++) {
         for (int way = 0; way < WAYS; way++) {
             const double began = now();
-            for (int call = 0; call < CALLS; call++) ways[way].call();
-            const double taken = (now() - began) / CALLS;
-            if (taken < least[way]) least[way] = taken;
+            double before = began;
+            for (int call = 0; call < CALLS; call++) {
+                ways[way].call();
+                const double after = now();
+                taken[way][turn * CALLS + call] = after - before;
+                before = after;
+            }
+            const double mean = (before - began) / CALLS;
+            if (mean < least[way]) least[way] = mean;
         }
     }
-    for (int way = 0; way < WAYS; way++) printf("%-40s %8.0f ns\n", ways[way].name, least[way]);
+    printf("%-40s %8s    %8s    %8s\n", "", "least", "median", "99 %");
+    for (int way = 0; way < WAYS; way++) {
+        qsort(taken[way], ALL, sizeof *taken[way], ascending);
+        const double median = taken[way][ALL / 2], most = taken[way][ALL / 100 * 99];
+        printf("%-40s %8.0f ns %8.0f ns %8.0f ns\n", ways[way].name, least[way], median, most);
+    }
     if (sum != 3) {
         fprintf(stderr, "1 + 2 is %g\n", sum);
         return EXIT_FAILURE;
