@@ -27,6 +27,7 @@
 pub mod binder;
 pub mod client;
 pub mod convert;
+mod lines;
 mod references;
 pub mod serve;
 pub mod socket;

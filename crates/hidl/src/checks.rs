@@ -2,7 +2,7 @@
 //! [`client`](crate::client) asks, and those of a device that [`serve`](crate::serve) puts behind them.
 //! The same checks serve both, where the answers enter.
 
-use crate::client::Misbehaviour;
+use crate::misbehaviour::Misbehaviour;
 use nnhal_hal::extension::{ExtensionMistake, check_offered};
 use nnhal_hal::{
     CacheFilesNeeded, Capabilities, Error, ErrorStatus, Execution, ExecutionError, Extension,

@@ -1,9 +1,9 @@
 //! [`MQDescriptor`]: a fast message queue as HIDL passes it. What the queues are is in [`nnhal_burst`].
 
-use crate::convert::ConversionError;
 use crate::handle::Handle;
 use nnhal_burst::MqDescriptor;
 use nnhal_burst::queue::Grantor;
+use std::io;
 
 /// A part of a queue: a counter, the ring, the event flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,9 +35,8 @@ impl MQDescriptor {
     /// The queue with descriptors of its own: what is passed is lent for the call.
     ///
     /// # Errors
-    /// [`ConversionError::Duplicate`]
-    pub fn to_burst(&self) -> Result<MqDescriptor, ConversionError> {
-        let files = self.handle.duplicate_fds();
+    /// The system has no descriptor left, or one of them is none.
+    pub fn to_burst(&self) -> io::Result<MqDescriptor> {
         let grantor = |part: &GrantorDescriptor| Grantor {
             flags: part.flags,
             file: part.fd_index,
@@ -45,7 +44,7 @@ impl MQDescriptor {
             extent: part.extent,
         };
         Ok(MqDescriptor {
-            files: files.map_err(|error| ConversionError::duplicate(&error))?,
+            files: self.handle.duplicate_fds()?,
             grantors: self.grantors.iter().map(grantor).collect(),
             quantum: self.quantum,
             flags: self.flags,

@@ -47,6 +47,7 @@ pub mod convert;
 pub mod fmq;
 pub mod handle;
 pub mod memory;
+mod misbehaviour;
 pub mod serve;
 pub mod tasks;
 pub mod transport;

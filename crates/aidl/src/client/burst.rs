@@ -1,8 +1,9 @@
 //! A service's burst as a [`nnhal_hal::Burst`].
 
-use super::prepared::PreparedModel;
+use super::checks::Checks;
 use crate::convert::clock::NONE;
 use crate::interface::nn::IBurst::IBurst;
+use crate::interface::nn::IPreparedModel::IPreparedModel;
 use nnhal_hal::{Execution, ExecutionError, Memory, Request, RequestMemoryPool};
 use rsbinder::Strong;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +15,9 @@ const NOT_KEPT: i64 = -1;
 
 /// A burst with a service, which keeps memory by tokens.
 pub(super) struct Burst {
-    model: PreparedModel,
+    checks: Checks,
+    /// The service need not keep a model for a burst.
+    _model: Strong<dyn IPreparedModel>,
     burst: Strong<dyn IBurst>,
     tokens: Mutex<Tokens>,
 }
@@ -41,8 +44,12 @@ impl Tokens {
 }
 
 impl Burst {
-    pub(super) fn new(model: PreparedModel, burst: Strong<dyn IBurst>) -> Self {
-        Self { model, burst, tokens: Mutex::default() }
+    pub(super) fn new(
+        checks: Checks,
+        model: Strong<dyn IPreparedModel>,
+        burst: Strong<dyn IBurst>,
+    ) -> Self {
+        Self { checks, _model: model, burst, tokens: Mutex::default() }
     }
 
     fn tokens_of(&self, request: &Request) -> Vec<i64> {
@@ -58,13 +65,13 @@ impl Burst {
 impl nnhal_hal::Burst for Burst {
     fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
         let method = "IBurst.executeSynchronously";
-        self.model.expect_known_outputs(request)?;
-        let wire = self.model.to_wire(request, 0)?;
+        self.checks.expect_known_outputs(request)?;
+        let wire = self.checks.to_wire(request, 0)?;
         let tokens = self.tokens_of(request);
-        let result = self.model.link().call(method, || {
+        let result = self.checks.link().call(method, || {
             self.burst.executeSynchronously(&wire, &tokens, measure, NONE, NONE)
         })?;
-        self.model.judge(method, request, measure, result)
+        self.checks.judge(method, request, measure, result)
     }
 
     fn free_memory(&self, memory: &Memory) {
@@ -74,7 +81,7 @@ impl nnhal_hal::Burst for Burst {
         let (_, token) = tokens.given.swap_remove(found);
         drop(tokens);
         let method = "releaseMemoryResource";
-        let released = self.model.link().call(method, || self.burst.releaseMemoryResource(token));
+        let released = self.checks.link().call(method, || self.burst.releaseMemoryResource(token));
         if let Err(error) = released {
             tracing::debug!(%error, token, "memory could not be released");
         }

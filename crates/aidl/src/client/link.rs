@@ -2,7 +2,7 @@
 
 use super::descriptors::{self, MOST_OVER_SOCKET};
 use crate::interface::nn::IDevice::IDevice;
-use crate::socket::Lines;
+use crate::lines::Lines;
 use crate::status::{error_of, gone, is_gone};
 use crate::version::Version;
 use nnhal_hal::{Error, Result};

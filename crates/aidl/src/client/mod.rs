@@ -11,6 +11,7 @@
 
 mod buffer;
 mod burst;
+mod checks;
 mod descriptors;
 mod device;
 mod fenced;

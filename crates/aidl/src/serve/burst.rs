@@ -1,7 +1,7 @@
 //! `IBurst`: executions whose memory is known by tokens.
 
 use super::guest::Held;
-use super::prepared::{Mode, Prepared};
+use super::model::{Mode, Prepared};
 use super::{Object, version_methods};
 use crate::convert::{memory_from_wire, request_from_wire};
 use crate::interface::nn;

@@ -2,7 +2,8 @@
 
 use super::buffer::Buffer;
 use super::guest::Notified;
-use super::prepared::{Prepared, PreparedModel};
+use super::model::Prepared;
+use super::prepared::PreparedModel;
 use super::{Guest, Object, Origin, guarded, version_methods};
 use crate::convert::clock;
 use crate::convert::{

@@ -1,7 +1,7 @@
 //! `IExecution`: a request whose memory was sent once.
 
 use super::guest::Held;
-use super::prepared::{Mode, Prepared};
+use super::model::{Mode, Prepared};
 use super::version_methods;
 use crate::interface::nn;
 use nn::ExecutionResult::ExecutionResult;

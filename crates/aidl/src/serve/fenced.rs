@@ -1,6 +1,6 @@
 //! Executions behind fences.
 
-use super::prepared::consistent;
+use super::timing::consistent;
 use super::{Origin, guarded, version_methods};
 use crate::convert::{duplicate, timing_to_wire};
 use crate::interface::nn;

@@ -20,15 +20,17 @@ mod device;
 mod execution;
 mod fenced;
 mod guest;
+mod model;
 mod prepared;
+mod timing;
 
 pub use guest::{DURATIONS, Executions, Guest, Guests, LimitReached, Limits, Object, Totals};
 
 use crate::interface::nn::IDevice::{BnDevice, IDevice};
 use crate::interface::nn::IPreparedModel::IPreparedModel;
 use crate::version::Version;
+use model::Prepared;
 use nnhal_hal::{Error, HalVersion};
-use prepared::Prepared;
 use rsbinder::{Interface, SIBinder, Strong};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -2,22 +2,23 @@
 
 use super::answer::{answered, ask, expect_none, expect_some};
 use super::callbacks::ExecutionAnswer;
-use super::prepared::PreparedModel;
+use super::judging::{expect_expressible, judge};
+use crate::checks::Outputs;
 use crate::convert::Convert;
 use crate::fmq::MQDescriptor;
 use crate::memory::HidlMemory;
 use crate::transport::Return;
 use crate::v1_2::{IBurstCallback, IBurstContext, IPreparedModel, Timing};
 use nnhal_burst::{BurstClient, Connection, QUEUE_CAPACITY};
-use nnhal_hal::{ErrorStatus, Execution, ExecutionError, Memory, Request};
+use nnhal_hal::{ErrorStatus, Execution, ExecutionError, HalVersion, Memory, Request};
 use std::sync::Arc;
 
 const METHOD: &str = "configureExecutionBurst";
 
 /// Begins a burst with a driver.
 pub(super) fn configure(
-    driver: &dyn IPreparedModel,
-    model: PreparedModel,
+    driver: Arc<dyn IPreparedModel>,
+    outputs: Outputs,
 ) -> nnhal_hal::Result<Burst> {
     let connection = Connection::new(QUEUE_CAPACITY)?;
     let callback: Arc<dyn IBurstCallback> = Arc::new(Callback(connection.callback()));
@@ -27,19 +28,23 @@ pub(super) fn configure(
         ask(METHOD, || driver.configure_execution_burst(Some(callback), &requests, &results))?;
     expect_none(METHOD, status)?;
     let context = expect_some(METHOD, "burst context", context)?;
-    Ok(Burst { client: connection.connect(Context(context)), model })
+    Ok(Burst { client: connection.connect(Context(context)), outputs, _driver: driver })
 }
 
 /// A burst with a driver. Its results are judged as those of other executions.
 pub(super) struct Burst {
     client: BurstClient,
-    model: PreparedModel,
+    outputs: Outputs,
+    /// The driver need not keep a model for a burst.
+    _driver: Arc<dyn IPreparedModel>,
 }
 
 impl nnhal_hal::Burst for Burst {
     fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
         let method = "the burst";
-        self.model.expect_burst(request)?;
+        // In the words of 1.2 (contract: BURST-14).
+        expect_expressible(request, HalVersion::V1_2, &self.outputs)
+            .map_err(nnhal_hal::Error::from)?;
         let answer = match self.client.execute(request, measure) {
             Ok(Execution { output_shapes, timing }) => ExecutionAnswer {
                 status: ErrorStatus::None.code(),
@@ -54,12 +59,12 @@ impl nnhal_hal::Burst for Burst {
                 }
             }
             // Statuses that bursts do not have (contract: GEN-2).
-            Err(failed) if failed.error.status().since() > nnhal_hal::HalVersion::V1_2 => {
+            Err(failed) if failed.error.status().since() > HalVersion::V1_2 => {
                 return Err(answered(method, ErrorStatus::GeneralFailure).into());
             }
             Err(failed) => return Err(failed.error.into()),
         };
-        self.model.judge(method, answer, request, measure)
+        judge(method, answer, request, measure, &self.outputs)
     }
 
     fn free_memory(&self, memory: &Memory) {

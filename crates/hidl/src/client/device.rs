@@ -1,5 +1,6 @@
 //! [`Device`]: a driver as a [`nnhal_hal::Device`].
 
+use super::Options;
 use super::answer::{NOTIFY, ask, expect_none, expect_some, status};
 use super::buffer::Buffer;
 use super::callbacks::{PreparedAnswer, PreparedModelCallback};
@@ -7,9 +8,9 @@ use super::describe::{Description, supported};
 use super::interface::{At, Interface};
 use super::prepared::PreparedModel;
 use super::wait::Wait;
-use super::{Misbehaviour, Options};
 use crate::convert::{ConversionError, Convert};
 use crate::handle::Handle;
+use crate::misbehaviour::Misbehaviour;
 use crate::transport::Return;
 use crate::v1_3;
 use nnhal_hal::{

@@ -1,8 +1,9 @@
 //! Executions behind fences.
 
-use super::answer::{Misbehaviour, ask, expect_none};
+use super::answer::{ask, expect_none};
 use crate::convert::{ConversionError, Convert};
 use crate::handle::Handle;
+use crate::misbehaviour::Misbehaviour;
 use crate::v1_2;
 use crate::v1_3::IFencedExecutionCallback;
 use nnhal_hal::device::FencedExecutionInfo;

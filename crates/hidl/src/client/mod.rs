@@ -25,10 +25,12 @@ mod describe;
 mod device;
 mod fenced;
 mod interface;
+mod judging;
 mod prepared;
 mod wait;
 
-pub use answer::{Answered, Misbehaviour, NOTIFY};
+pub use crate::misbehaviour::Misbehaviour;
+pub use answer::{Answered, NOTIFY};
 pub use device::Device;
 pub use interface::Interface;
 pub use prepared::PreparedModel;

@@ -1,16 +1,16 @@
 //! [`PreparedModel`]: a driver's prepared model as a [`nnhal_hal::PreparedModel`].
 
-use super::answer::{answered, ask, expect_none, expect_some, status};
+use super::answer::{answered, ask, expect_none, expect_some};
 use super::callbacks::{ExecutionAnswer, ExecutionCallback};
 use super::fenced::{self, Info};
 use super::interface::PreparedInterface;
-use super::{Options, burst};
+use super::{Options, burst, judging};
 use crate::checks::Outputs;
 use crate::convert::{ConversionError, Convert};
 use crate::{v1_0, v1_2, v1_3};
 use nnhal_hal::{
     ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
-    MeasureTiming, Model, OutputShape, Request, SyncFence, Timing,
+    MeasureTiming, Model, Request, SyncFence,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,26 +58,7 @@ impl PreparedModel {
     }
 
     fn expect_expressible(&self, request: &Request) -> Result<(), ConversionError> {
-        self.expect_expressible_by(request, self.spoken())
-    }
-
-    /// Whether a burst can carry a request: in the words of 1.2 (contract: BURST-14).
-    pub(super) fn expect_burst(&self, request: &Request) -> nnhal_hal::Result<()> {
-        Ok(self.expect_expressible_by(request, HalVersion::V1_2)?)
-    }
-
-    fn expect_expressible_by(
-        &self,
-        request: &Request,
-        version: HalVersion,
-    ) -> Result<(), ConversionError> {
-        let nothing = Model::default();
-        let model = self.outputs.model().unwrap_or(&nothing);
-        let obstacles = request.obstacles_in(version, model);
-        if obstacles.is_empty() {
-            return Ok(());
-        }
-        Err(ConversionError::Inexpressible { version, obstacles })
+        judging::expect_expressible(request, self.spoken(), &self.outputs)
     }
 
     /// Puts a request to the driver and waits for its answer.
@@ -135,39 +116,6 @@ impl PreparedModel {
             }
         }
     }
-
-    /// What the driver's answer to a request amounts to.
-    pub(super) fn judge(
-        &self,
-        method: &'static str,
-        answer: ExecutionAnswer,
-        request: &Request,
-        measured: bool,
-    ) -> Result<Execution, ExecutionError> {
-        let status = status(method, answer.status)?;
-        if !matches!(status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize) {
-            // Shapes that come with it mean nothing (contract: GEN-3, CB-7).
-            return Err(answered(method, status).into());
-        }
-        let mut output_shapes: Vec<OutputShape> = answer
-            .output_shapes
-            .iter()
-            .map(Convert::to_canonical)
-            .collect::<Result<_, _>>()
-            .map_err(nnhal_hal::Error::from)?;
-        let answer = if status == ErrorStatus::None {
-            let timing = if measured { fenced::timing(answer.timing)? } else { Timing::NONE };
-            Ok(Execution { output_shapes, timing })
-        } else {
-            if let PreparedInterface::V1_0(_) = &self.interface {
-                // It does not say which (contract: EXEC-10), and maybe no shape is known.
-                output_shapes = self.outputs.short_of_known(request);
-                return Err(ExecutionError { error: answered(method, status), output_shapes });
-            }
-            Err(ExecutionError { error: answered(method, status), output_shapes })
-        };
-        self.outputs.check(method, request, answer)
-    }
 }
 
 fn measure_code(measure: bool) -> i32 {
@@ -182,7 +130,14 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
         let (method, answer) = self.run(request, options)?;
-        self.judge(method, answer, request, options.measure)
+        let is_short = answer.status == ErrorStatus::OutputInsufficientSize.code();
+        if let (PreparedInterface::V1_0(_), true) = (&self.interface, is_short) {
+            // It does not say which output is short (contract: EXEC-10), and maybe no shape is known.
+            let error = answered(method, ErrorStatus::OutputInsufficientSize);
+            let output_shapes = self.outputs.short_of_known(request);
+            return Err(ExecutionError { error, output_shapes });
+        }
+        judging::judge(method, answer, request, options.measure, &self.outputs)
     }
 
     /// Only whether the driver can be asked: what it will say of the request is not known before.
@@ -191,14 +146,14 @@ impl nnhal_hal::PreparedModel for PreparedModel {
     }
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn nnhal_hal::Burst>> {
-        let driver: &dyn v1_2::IPreparedModel = match &self.interface {
+        let driver: Arc<dyn v1_2::IPreparedModel> = match &self.interface {
             PreparedInterface::V1_0(_) => {
                 return Err(nnhal_hal::Error::failure("drivers have bursts from 1.2 on"));
             }
-            PreparedInterface::V1_2(model) => &**model,
-            PreparedInterface::V1_3(model) => &**model,
+            PreparedInterface::V1_2(model) => Arc::clone(model),
+            PreparedInterface::V1_3(model) => Arc::clone(model) as _,
         };
-        Ok(Box::new(burst::configure(driver, self.clone())?))
+        Ok(Box::new(burst::configure(driver, self.outputs.clone())?))
     }
 
     fn execute_fenced(

@@ -1,6 +1,6 @@
 //! [`channel`]: one value from whoever answers to whoever waits, or the news that none will come.
 
-use super::answer::Misbehaviour;
+use crate::misbehaviour::Misbehaviour;
 use nnhal_hal::{Cancellation, Error};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::guarded;
 use super::status::{Answer, NONE};
-use crate::convert::Convert;
+use crate::convert::{ConversionError, Convert};
 use crate::fmq::MQDescriptor;
 use crate::transport::{Return, TransportError};
 use crate::v1_2::{IBurstCallback, IBurstContext};
@@ -19,8 +19,11 @@ pub(super) fn configure(
 ) -> (i32, Option<Arc<dyn IBurstContext>>) {
     let server = guarded(|| {
         let callback = callback.ok_or_else(|| Error::invalid("the callback is null"))?;
-        let requests = MessageQueue::open(requests.to_burst()?)?;
-        let results = MessageQueue::open(results.to_burst()?)?;
+        let duplicated = |queue: &MQDescriptor| {
+            queue.to_burst().map_err(|error| ConversionError::duplicate(&error))
+        };
+        let requests = MessageQueue::open(duplicated(requests)?)?;
+        let results = MessageQueue::open(duplicated(results)?)?;
         BurstServer::new(model, Arc::new(Callback(callback)), requests, results)
     });
     match server {

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::cache::CacheFiles;
-use super::callbacks::{Preparation, PreparedModelCallback};
+use super::preparation::{Preparation, PreparedModelCallback};
 use super::prepared::PreparedModel;
 use super::status::{Answer, NONE};
 use super::{Origin, guarded};

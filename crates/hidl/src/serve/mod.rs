@@ -26,6 +26,7 @@ mod callbacks;
 mod device;
 mod fenced;
 mod outcome;
+mod preparation;
 mod prepared;
 mod status;
 mod tokens;
