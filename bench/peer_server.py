@@ -4,7 +4,6 @@ uvicorn with its fastest parts (uvloop, httptools), a thread for each interprete
 what bench/serve.py sends. Needs `uvicorn[standard]`, `ai-edge-litert` and `numpy`.
 """
 
-import argparse
 import asyncio
 import concurrent.futures
 import json
@@ -13,6 +12,8 @@ import queue
 import numpy as np
 import uvicorn
 from ai_edge_litert.interpreter import Interpreter
+
+from processes import server_arguments
 
 
 def interpreters(model, instances, threads):
@@ -68,12 +69,7 @@ def application(idle, threads):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("port", type=int)
-    parser.add_argument("--instances", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = server_arguments(__doc__)
     idle = interpreters(arguments.model, arguments.instances, arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(arguments.instances) as threads:
         app = application(idle, threads)

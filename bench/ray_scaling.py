@@ -14,7 +14,6 @@ idle workers. It comes out of the same processors, so it bounds the efficiency.
 
 import argparse
 import os
-import pathlib
 import statistics
 import tempfile
 import threading
@@ -28,23 +27,7 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-
-
-def processor_times():
-    """Seconds of processor that this process and all that it started have had, by process."""
-    parents, times = {}, {}
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(") ", 1)[1].split()
-        except OSError:
-            continue  # It has ended.
-        parents[int(path.parent.name)] = int(fields[1])
-        times[int(path.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    family, found = set(), {os.getpid()}
-    while found:
-        family |= found
-        found = {one for one, parent in parents.items() if parent in found}
-    return {it: times[it] for it in family}
+from processes import processor_times
 
 
 class Sampled:
@@ -62,7 +45,7 @@ class Sampled:
 
     def sample(self):
         while not self.ended.wait(0.25):
-            self.samples.append((time.monotonic(), processor_times()))
+            self.samples.append((time.monotonic(), processor_times(os.getpid())))
 
     def others(self, begin, end, actors):
         """Seconds that processes other than `actors` had from `begin` to `end`."""

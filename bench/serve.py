@@ -35,6 +35,8 @@ import time
 import urllib.error
 import urllib.request
 
+from processes import processor_times
+
 SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
 
 
@@ -59,19 +61,7 @@ def children_time():
 
 def process_time(server):
     """Microseconds of processor that a process and those that it started have had."""
-    parents, times = {}, {}
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(") ", 1)[1].split()
-        except OSError:
-            continue  # It has ended.
-        parents[int(path.parent.name)] = int(fields[1])
-        times[int(path.parent.name)] = int(fields[11]) + int(fields[12])
-    family, found = set(), {server.pid}
-    while found:
-        family |= found
-        found = {one for one, parent in parents.items() if parent in found}
-    return sum(times[it] for it in family) * 1e6 / os.sysconf("SC_CLK_TCK")
+    return sum(processor_times(server.pid).values()) * 1e6
 
 
 def idle(server):

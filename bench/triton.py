@@ -4,7 +4,6 @@ The server's program and its Python backend are those of `nvidia-pytriton` (PyPI
 interpreter (triton_model.py). Needs `nvidia-pytriton` and `ai-edge-litert` for the Python that runs it.
 """
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -16,6 +15,8 @@ import tempfile
 import numpy as np
 import pytriton
 from ai_edge_litert.interpreter import Interpreter
+
+from processes import server_arguments
 
 TYPES = {np.float32: "TYPE_FP32", np.int8: "TYPE_INT8", np.uint8: "TYPE_UINT8", np.int32: "TYPE_INT32", np.int64: "TYPE_INT64"}
 
@@ -53,12 +54,7 @@ def backends(folder, package):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("port", type=int)
-    parser.add_argument("--instances", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = server_arguments(__doc__)
     package = pathlib.Path(pytriton.__file__).with_name("tritonserver")
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
