@@ -71,7 +71,7 @@ def common(module, client):
     fails(lambda: client.infer("batched", [request(module, numpy.concatenate([rows] * 4))]), "too many rows", "at most 8")
     wrong = module.InferInput("image", [1, 8, 8, 1], "INT32")
     wrong.set_data_from_numpy(IMAGE.astype(numpy.int32))
-    fails(lambda: client.infer("digits", [wrong]), "a wrong type", "int32")
+    fails(lambda: client.infer("digits", [wrong]), "a wrong type", "INT32")
     fails(
         lambda: client.infer("digits", [request(module, IMAGE)], outputs=[module.InferRequestedOutput("x")]),
         "no such output",

@@ -1,7 +1,7 @@
 //! Who may: bearer tokens, and connections that are encrypted.
 
+use crate::endpoint::EndpointKind;
 use crate::error::{Error, StartError};
-use crate::listen::EndpointKind;
 use http::HeaderMap;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;

@@ -26,6 +26,11 @@ pub(crate) fn name(data_type: DataType) -> Option<&'static str> {
     NAMES.iter().find(|(.., known)| *known == data_type).map(|(name, ..)| *name)
 }
 
+/// What a message calls a type: as the protocol does, if it has a name for it.
+pub(crate) fn shown(data_type: DataType) -> String {
+    name(data_type).map_or_else(|| data_type.to_string(), str::to_owned)
+}
+
 /// What a configuration calls a type.
 pub(crate) fn config_name(data_type: DataType) -> Option<&'static str> {
     NAMES.iter().find(|(.., known)| *known == data_type).map(|(_, name, _)| *name)

@@ -18,15 +18,19 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod config;
 mod data_type;
+mod endpoint;
 mod error;
 mod grpc;
 mod http;
+mod input_memory;
 mod listen;
 mod metrics;
 mod model;
 mod options;
 mod page;
+mod parameters;
 pub mod parse;
 mod pieces;
 mod proto;
@@ -37,14 +41,16 @@ mod service;
 mod shared_memory;
 mod telemetry;
 
+pub use config::{DynamicBatching, ModelConfig, TensorConfig, Versions};
 pub use error::{Error, Result, StartError};
+pub use input_memory::InputMemory;
 pub use model::{BatchCounts, Counts, Durations, Latencies, Served, TensorMeta};
 pub use options::Options;
+pub use parameters::{Parameter, Parameters};
 pub use pieces::Pieces;
-pub use repository::{DynamicBatching, IndexEntry, ModelConfig, Overrides, TensorConfig, Versions};
+pub use repository::{IndexEntry, Overrides};
 pub use request::{
-    Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter,
-    Parameters, WantedOutput,
+    Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, WantedOutput,
 };
 pub use server::{Server, Signals};
 pub use shared_memory::{RegionStatus, Slice};

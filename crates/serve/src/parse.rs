@@ -10,8 +10,8 @@ use prost::Message as _;
 /// # Errors
 /// As the server's answers.
 pub fn json(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
-    let body = body.to_vec().into();
-    Ok(crate::http::read_request("", None, body, header, &SharedMemory::new(false))?.0)
+    let body = crate::http::Received { front: body.to_vec().into(), header, memory: None };
+    Ok(crate::http::read_request("", None, body, &SharedMemory::new(false))?.0)
 }
 
 /// A request by gRPC.

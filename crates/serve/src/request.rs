@@ -2,11 +2,13 @@
 
 use crate::data_type;
 use crate::error::{Error, Result};
+use crate::input_memory::InputMemory;
+use crate::parameters::{Parameter, Parameters, check_count, shortened, whole};
 use crate::pieces::Pieces;
 use crate::shared_memory::Slice;
 use bytes::Bytes;
 use nnhal::DataType;
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Axes that a tensor may have, inputs and outputs that a request may name, and parameters that anything
@@ -14,24 +16,8 @@ use std::time::Duration;
 pub(crate) const MOST_AXES: usize = 32;
 pub(crate) const MOST_TENSORS: usize = 1024;
 pub(crate) const MOST_PARAMETERS: usize = 256;
-/// Bytes of a name or an identifier.
-pub(crate) const MOST_NAME: usize = 4096;
-
-/// A value of a parameter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Parameter {
-    /// `true` or `false`
-    Bool(bool),
-    /// A whole number.
-    Integer(i128),
-    /// Another number.
-    Float(f64),
-    /// A text.
-    Text(String),
-}
-
-/// Parameters by name. Those that are not known are passed over, as the protocol says.
-pub type Parameters = BTreeMap<String, Parameter>;
+/// Bytes that are copied at a time out of memory that others may change.
+const PORTION: usize = 64 << 10;
 
 /// A request to run a model.
 #[derive(Debug, Clone, Default)]
@@ -70,8 +56,44 @@ pub struct InputTensor {
 pub enum Data {
     /// What came with the request.
     Bytes(Pieces),
+    /// What came with the request, where the device can read it.
+    Memory(InputMemory),
     /// In memory that the client shares.
     Shared(Slice),
+}
+
+impl Data {
+    /// How many bytes.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Memory(memory) => memory.length(),
+            Self::Shared(slice) => slice.length(),
+        }
+    }
+
+    /// Shows a range of the bytes, piece by piece.
+    ///
+    /// # Errors
+    /// Those of `show`, which ends it; shared memory has become shorter.
+    pub(crate) fn each<E: From<Error>>(
+        &self,
+        range: Range<usize>,
+        mut show: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let read: &dyn Fn(usize, &mut [u8]) -> Result<()> = match self {
+            Self::Bytes(bytes) => return bytes.each(range, show),
+            Self::Memory(memory) => &|from, bytes| memory.read(from, bytes),
+            Self::Shared(slice) => &|from, bytes| slice.read(from, bytes),
+        };
+        let mut portion = vec![0; PORTION.min(range.len())];
+        for from in range.clone().step_by(PORTION) {
+            let portion = &mut portion[..PORTION.min(range.end - from)];
+            read(from, portion)?;
+            show(portion)?;
+        }
+        Ok(())
+    }
 }
 
 /// An output that is wanted.
@@ -136,10 +158,7 @@ impl InputTensor {
     /// [`Error::Invalid`]: they are not, or there is no such type.
     pub(crate) fn new(name: &str, datatype: &str, shape: &[i64], data: Data) -> Result<Self> {
         let (data_type, shape, length) = Self::size(name, datatype, shape)?;
-        let found = match &data {
-            Data::Bytes(bytes) => bytes.len(),
-            Data::Shared(slice) => slice.length(),
-        };
+        let found = data.length();
         if found != length {
             return Err(Error::invalid(format!(
                 "input {name:?}: {found} bytes, expected {length} for {datatype} {shape:?}"
@@ -156,7 +175,7 @@ impl InputTensor {
     ) -> Result<(DataType, Vec<usize>, usize)> {
         let data_type = data_type::from_name(datatype).ok_or_else(|| {
             let why = match datatype == data_type::TEXT {
-                true => "no model takes texts".to_owned(),
+                true => format!("no model takes texts ({datatype})"),
                 false => format!("there is no type {:?}", shortened(datatype)),
             };
             Error::invalid(format!("input {name:?}: {why}"))
@@ -177,29 +196,6 @@ impl InputTensor {
     }
 }
 
-/// The beginning of a text that a stranger wrote.
-pub(crate) fn shortened(text: &str) -> &str {
-    let end = (0..=text.len().min(100)).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
-}
-
-/// A name that is not too long.
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
-    if name.len() > MOST_NAME {
-        let found = name.len();
-        return Err(Error::invalid(format!("{what} of {found} bytes, at most {MOST_NAME}")));
-    }
-    Ok(())
-}
-
-/// No more of something than there may be.
-pub(crate) fn check_count(what: &'static str, found: usize, most: usize) -> Result<()> {
-    if found > most {
-        return Err(Error::invalid(format!("{found} {what}, at most {most}")));
-    }
-    Ok(())
-}
-
 /// A version as requests write it; empty: none is said.
 pub(crate) fn version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
@@ -207,34 +203,6 @@ pub(crate) fn version(text: &str) -> Result<Option<u64>> {
     }
     let not_found = || Error::NotFound { what: "version", name: shortened(text).to_owned() };
     text.parse().map(Some).map_err(|_| not_found())
-}
-
-/// A parameter that is a whole number of at least 0.
-pub(crate) fn whole(parameters: &Parameters, name: &'static str) -> Result<Option<u64>> {
-    let wrong = || Error::invalid(format!("parameter {name} is not a whole number of 64 bits"));
-    match parameters.get(name) {
-        None => Ok(None),
-        Some(Parameter::Integer(value)) => u64::try_from(*value).map(Some).map_err(|_| wrong()),
-        Some(_) => Err(wrong()),
-    }
-}
-
-/// A parameter that is true or false.
-pub(crate) fn truth(parameters: &Parameters, name: &'static str) -> Result<Option<bool>> {
-    match parameters.get(name) {
-        None => Ok(None),
-        Some(Parameter::Bool(value)) => Ok(Some(*value)),
-        Some(_) => Err(Error::invalid(format!("parameter {name} is neither true nor false"))),
-    }
-}
-
-/// A parameter that is a text.
-pub(crate) fn text<'p>(parameters: &'p Parameters, name: &'static str) -> Result<Option<&'p str>> {
-    match parameters.get(name) {
-        None => Ok(None),
-        Some(Parameter::Text(value)) => Ok(Some(value)),
-        Some(_) => Err(Error::invalid(format!("parameter {name} is not a text"))),
-    }
 }
 
 impl InferRequest {

@@ -1,8 +1,9 @@
 //! [`Server`]: both endpoints, from the start to an orderly end.
 
 use crate::access::{Tls, Tokens};
+use crate::endpoint::EndpointKind;
 use crate::error::StartError;
-use crate::listen::{Endpoint, EndpointKind};
+use crate::listen::Endpoint;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::repository::Repository;

@@ -1,12 +1,13 @@
 //! [`Service`]: what the server does, whichever endpoint a request came through.
 
 use crate::error::{Error, Result};
+use crate::input_memory::{InputMemory, MemoryPool};
 use crate::metrics::Metrics;
 use crate::model::{Computed, Job, Served};
+use crate::parameters::{check_count, check_name};
 use crate::repository::Repository;
 use crate::request::{
-    InferRequest, InferResponse, MOST_TENSORS, OutputData, OutputTensor, WantedOutput, check_count,
-    check_name,
+    InferRequest, InferResponse, MOST_TENSORS, OutputData, OutputTensor, WantedOutput,
 };
 use crate::shared_memory::SharedMemory;
 use bytes::Bytes;
@@ -23,6 +24,9 @@ pub(crate) const NAME: &str = "nnhal";
 /// A request is tried again so often when its model has just been replaced.
 const MOST_ATTEMPTS: usize = 8;
 
+/// Bytes of an input for which a copy less is worth memory of its own.
+const LARGE: usize = 64 << 10;
+
 /// After a deadline, for a worker to say itself what has become of a request.
 const GRACE: Duration = Duration::from_millis(20);
 
@@ -35,6 +39,7 @@ pub(crate) struct Service {
     /// Whether clients may load and unload models.
     pub(crate) may_control: bool,
     pub(crate) receiving: Arc<Receiving>,
+    input_memory: Arc<MemoryPool>,
     is_ending: AtomicBool,
     in_progress: AtomicUsize,
     /// What a request may take if neither it nor its model says it.
@@ -130,6 +135,7 @@ impl Service {
             metrics,
             may_control,
             receiving,
+            input_memory: Arc::default(),
             is_ending: AtomicBool::new(false),
             in_progress: AtomicUsize::new(0),
             most_time,
@@ -173,6 +179,21 @@ impl Service {
         if self.may_control { Ok(()) } else { Err(Error::Forbidden(why)) }
     }
 
+    /// Memory for the input of a request that has so many bytes of it, if the model's runs can read it there.
+    pub(crate) fn memory_for(
+        &self,
+        model: &str,
+        version: Option<u64>,
+        length: usize,
+    ) -> Option<InputMemory> {
+        if length < LARGE {
+            return None;
+        }
+        let served = self.repository.get(model, version).ok()?;
+        served.readable_input().filter(|readable| *readable == length)?;
+        self.input_memory.take(length)
+    }
+
     /// Runs a model.
     ///
     /// # Errors
@@ -200,7 +221,7 @@ impl Service {
                 Err(Refused::Replaced(same)) => request = *same,
             }
         }
-        let name = crate::request::shortened(&request.model);
+        let name = crate::parameters::shortened(&request.model);
         Err(Error::Unavailable(format!("model {name:?} is being replaced again and again")))
     }
 
@@ -251,6 +272,14 @@ impl Service {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// Something that takes its time, on a thread of its own.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let failed = |error: tokio::task::JoinError| Error::Internal(error.to_string());
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 
 /// Why a model has not run a request.

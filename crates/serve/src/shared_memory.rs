@@ -4,7 +4,7 @@
 //! read and written at offsets, each byte once, and an object that has become too short is an error.
 
 use crate::error::{Error, Result};
-use crate::request::{Parameters, check_name, shortened, text, whole};
+use crate::parameters::{Parameters, check_name, shortened, text, whole};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -219,7 +219,7 @@ impl Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Parameter;
+    use crate::parameters::Parameter;
 
     /// An object that is removed at the end.
     struct Object(String);

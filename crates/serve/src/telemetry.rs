@@ -12,6 +12,9 @@ use tracing_subscriber::{Layer, Registry};
 /// What is logged unless the environment says otherwise.
 const DEFAULT_LOG: &str = "warn,nnhal_serve=info";
 
+/// What spans of requests are by name: a log has them only if it is asked for them, since each costs some microseconds.
+const REQUESTS: &str = "nnhal_serve::requests";
+
 /// What a line of the log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -58,6 +61,7 @@ pub fn start(wanted: Option<&str>, format: LogFormat) -> Result<Telemetry, Start
         let layer = traces.as_ref().map(|traces| {
             let of_requests = Targets::new()
                 .with_target("nnhal_serve", tracing::Level::INFO)
+                .with_target(REQUESTS, tracing::Level::TRACE)
                 .with_target("nnhal_driver", tracing::Level::DEBUG);
             let tracer = traces.tracer("nnhal");
             tracing_opentelemetry::layer().with_tracer(tracer).with_filter(of_requests)
@@ -110,7 +114,8 @@ impl Drop for Telemetry {
 
 /// The span of a request; with the trace that its headers name, if traces are sent anywhere.
 pub(crate) fn request_span(endpoint: &'static str, model: &str, headers: &HeaderMap) -> Span {
-    let span = tracing::info_span!("infer", endpoint, model = crate::request::shortened(model));
+    let model = crate::parameters::shortened(model);
+    let span = tracing::trace_span!(target: REQUESTS, "infer", endpoint, model);
     #[cfg(feature = "otel")]
     if !span.is_disabled() {
         use opentelemetry::propagation::TextMapPropagator;

@@ -144,15 +144,7 @@ impl Runner {
     /// # Errors
     /// As [`Runner::run`].
     pub fn run_with(&mut self, options: &RunOptions) -> Result<()> {
-        let priority = options.priority;
-        let options = options.for_device(&self.prepared.options);
-        let prepared = Arc::clone(&self.prepared);
-        match (priority, prepared.driver()) {
-            (Some(priority), Ok(driver)) => {
-                self.execute(|request| driver.execute_at(request, &options, priority))
-            }
-            _ => self.execute(|request| prepared.program.execute(request, &options)),
-        }
+        self.compute(options, None)
     }
 
     /// Runs the model, and shows every operation's results and how long they took.
@@ -160,10 +152,7 @@ impl Runner {
     /// # Errors
     /// As [`Runner::run`]; [`Error::Opaque`]: the device does not show them.
     pub fn run_observed(&mut self, options: &RunOptions, observer: &dyn Observer) -> Result<()> {
-        let options = options.for_device(&self.prepared.options);
-        let prepared = Arc::clone(&self.prepared);
-        let program = prepared.driver()?;
-        self.execute(|request| program.execute_observed(request, &options, observer))
+        self.compute(options, Some(observer))
     }
 
     /// Runs the model with inputs and outputs in the caller's memory: that of an input holds its value as
@@ -194,17 +183,25 @@ impl Runner {
         }
         self.lent = (inputs.to_vec(), outputs.to_vec());
         self.place_arguments();
-        let options = options.for_device(&self.prepared.options);
-        let prepared = Arc::clone(&self.prepared);
-        let outcome = match observer {
-            None => self.execute(|request| prepared.program.execute(request, &options)),
-            Some(observer) => prepared.driver().and_then(|program| {
-                self.execute(|request| program.execute_observed(request, &options, observer))
-            }),
-        };
+        let outcome = self.compute(options, observer);
         self.lent = (Vec::new(), Vec::new());
         self.place_arguments();
         outcome
+    }
+
+    fn compute(&mut self, options: &RunOptions, observer: Option<&dyn Observer>) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        let of_device = options.for_device(&prepared.options);
+        if let Some(observer) = observer {
+            let program = prepared.driver()?;
+            return self.execute(|request| program.execute_observed(request, &of_device, observer));
+        }
+        match (options.priority, prepared.driver()) {
+            (Some(priority), Ok(driver)) => {
+                self.execute(|request| driver.execute_at(request, &of_device, priority))
+            }
+            _ => self.execute(|request| prepared.program.execute(request, &of_device)),
+        }
     }
 
     /// Whether the caller's memory of each input has as many bytes as the input, and that of an output

@@ -1,13 +1,13 @@
 //! The protocol's messages as the service's types, and back.
 
+use crate::config::{Versions, type_code};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Durations, Served, TensorMeta, wire_shape};
+use crate::parameters::{Parameter, Parameters, check_count, check_name, whole};
 use crate::proto;
-use crate::repository::{Versions, type_code};
 use crate::request::{
-    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, Parameter,
-    Parameters, WantedOutput, check_count, check_name, version, whole,
+    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, WantedOutput, version,
 };
 use crate::shared_memory::SharedMemory;
 use bytes::Bytes;

@@ -4,8 +4,8 @@ mod convert;
 
 pub(crate) use convert::{config, request as read_request};
 
+use crate::endpoint::{Arrival, SharedCharge};
 use crate::error::Error;
-use crate::listen::{Arrival, SharedCharge};
 use crate::proto::{self, grpc_inference_service_server as generated};
 use crate::repository::Overrides;
 use crate::request::{InferResponse, version};
@@ -64,7 +64,7 @@ impl Endpoint {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Status> {
-        crate::http::blocking(work).await.map_err(|error| self.refuse(&error))
+        crate::service::blocking(work).await.map_err(|error| self.refuse(&error))
     }
 }
 

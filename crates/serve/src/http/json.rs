@@ -1,15 +1,19 @@
 //! Requests and answers as JSON, with the binary tensor extension.
 
+use crate::data_type::shown;
 use crate::error::{Error, Result};
+use crate::input_memory::InputMemory;
+use crate::parameters::{MOST_NAME, Parameter, Parameters, check_count, check_name, truth, whole};
 use crate::pieces::Pieces;
 use crate::request::{
-    Data, InferRequest, InferResponse, InputTensor, MOST_NAME, MOST_TENSORS, OutputData, Parameter,
-    Parameters, WantedOutput, check_count, check_name, truth, whole,
+    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, WantedOutput,
 };
 use crate::shared_memory::SharedMemory;
 use bytes::Bytes;
 use nnhal::DataType;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -30,15 +34,56 @@ struct WireRequest<'a> {
 type WireParameters = BTreeMap<String, WireParameter>;
 
 /// A parameter is a text, a number or a truth; anything else is none that is known.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WireParameter {
-    Bool(bool),
-    Unsigned(u64),
-    Signed(i64),
-    Float(f64),
-    Text(String),
-    Other(IgnoredAny),
+struct WireParameter(Option<Parameter>);
+
+impl<'de> Deserialize<'de> for WireParameter {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyParameter).map(Self)
+    }
+}
+
+struct AnyParameter;
+
+impl<'de> Visitor<'de> for AnyParameter {
+    type Value = Option<Parameter>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a parameter")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Some(Parameter::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Some(Parameter::Integer(value.into())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Some(Parameter::Integer(value.into())))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Some(Parameter::Float(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Some(Parameter::Text(value.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        while all.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
 }
 
 #[derive(Deserialize)]
@@ -60,54 +105,110 @@ struct WireOutput {
 }
 
 fn parameters(wire: Option<WireParameters>) -> Parameters {
-    let value = |(name, value)| {
-        let value = match value {
-            WireParameter::Bool(value) => Parameter::Bool(value),
-            WireParameter::Unsigned(value) => Parameter::Integer(value.into()),
-            WireParameter::Signed(value) => Parameter::Integer(value.into()),
-            WireParameter::Float(value) => Parameter::Float(value),
-            WireParameter::Text(value) => Parameter::Text(value),
-            WireParameter::Other(_) => return None,
-        };
-        Some((name, value))
-    };
+    let value = |(name, WireParameter(value))| value.map(|value| (name, value));
     wire.unwrap_or_default().into_iter().filter_map(value).collect()
 }
 
-fn malformed(error: &serde_json::Error) -> Error {
-    Error::invalid(format!("the request is no valid JSON of this protocol: {error}"))
+fn malformed(text: &[u8], error: &serde_json::Error) -> Error {
+    // Python's own writer writes these, which no other reader of JSON takes.
+    let not_finite = ["-Infinity", "Infinity", "NaN"];
+    let line = text.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1));
+    let is_here = |value: &str, back: usize| {
+        let here = line.and_then(|line| line.get(error.column().checked_sub(back)?..));
+        here.is_some_and(|here| here.starts_with(value.as_bytes()))
+    };
+    // The reader ends at the first character, or behind the sign.
+    let is_near = |value: &&&str| is_here(value, 1) || is_here(value, 2);
+    match not_finite.iter().find(is_near).filter(|_| error.is_syntax()) {
+        Some(value) => Error::invalid(format!(
+            "the request is no valid JSON: {value} is no number there (line {} column {}); send such values as bytes",
+            error.line(),
+            error.column()
+        )),
+        None => Error::invalid(format!("the request is no valid JSON of this protocol: {error}")),
+    }
 }
 
-/// Reads the body of a request; `header` is the length of its JSON if bytes follow. Also gives whether outputs
-/// that no request names are wanted as bytes.
+/// An error without the line and column of a part of the request, which say nothing to whoever sent the whole.
+fn without_place(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+/// The body of a request.
+pub(crate) struct Received {
+    /// All of it, or its JSON if the rest is in `memory`.
+    pub(crate) front: Pieces,
+    /// The length of the JSON, if bytes follow it.
+    pub(crate) header: Option<usize>,
+    /// The bytes that follow.
+    pub(crate) memory: Option<InputMemory>,
+}
+
+impl Received {
+    pub(crate) fn into_data(self) -> Data {
+        self.memory.map_or(Data::Bytes(self.front), Data::Memory)
+    }
+}
+
+/// Bytes that follow the JSON, and have not been taken by an input.
+struct Rest {
+    pieces: Pieces,
+    memory: Option<InputMemory>,
+}
+
+impl Rest {
+    fn len(&self) -> usize {
+        self.memory.as_ref().map_or(self.pieces.len(), InputMemory::length)
+    }
+
+    /// The next `size` bytes.
+    fn take(&mut self, size: usize) -> Result<Data> {
+        if let Some(memory) = self.memory.take() {
+            let length = memory.length();
+            if size == length {
+                return Ok(Data::Memory(memory));
+            }
+            // A request that does not fit the model; it will be refused for that.
+            let mut bytes = vec![0; length];
+            memory.read(0, &mut bytes)?;
+            self.pieces = bytes.into();
+        }
+        Ok(Data::Bytes(self.pieces.split_to(size)))
+    }
+}
+
+/// Reads the body of a request. Also gives whether outputs that no request names are wanted as bytes.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`].
 pub(crate) fn read(
     model: &str,
     version: Option<u64>,
-    body: Pieces,
-    header: Option<usize>,
+    body: Received,
     memory: &SharedMemory,
 ) -> Result<(InferRequest, bool)> {
-    let length = header.unwrap_or(body.len());
-    let text = body.front(length).ok_or_else(|| {
-        let found = body.len();
+    let Received { front: mut pieces, header, memory: rest } = body;
+    let length = header.unwrap_or(pieces.len());
+    let text = pieces.front(length).ok_or_else(|| {
+        let found = pieces.len();
         Error::invalid(format!("Inference-Header-Content-Length is {length}, the body has {found}"))
     })?;
-    let wire: WireRequest<'_> = serde_json::from_slice(&text).map_err(|error| malformed(&error))?;
+    let wire: WireRequest<'_> =
+        serde_json::from_slice(&text).map_err(|error| malformed(&text, &error))?;
     let of_request = parameters(wire.parameters);
     let mut request =
         InferRequest { model: model.to_owned(), version, id: wire.id, ..InferRequest::default() };
     request.apply(&of_request)?;
     check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
-    let mut rest = body;
-    rest.split_to(length);
+    pieces.split_to(length);
+    let mut rest = Rest { pieces, memory: rest };
     for input in wire.inputs {
         request.inputs.push(read_input(input, &mut rest, memory)?);
     }
-    if !rest.is_empty() {
-        let left = rest.len();
+    let left = rest.len();
+    if left > 0 {
         return Err(Error::invalid(format!("{left} bytes follow those of the last input")));
     }
     let outputs = wire.outputs.unwrap_or_default();
@@ -125,7 +226,7 @@ pub(crate) fn read(
 
 fn read_input(
     mut input: WireInput<'_>,
-    rest: &mut Pieces,
+    rest: &mut Rest,
     memory: &SharedMemory,
 ) -> Result<InputTensor> {
     let parameters = parameters(input.parameters.take());
@@ -137,21 +238,16 @@ fn read_input(
     let data = match (data, binary, shared) {
         (Some(data), None, None) => {
             let (data_type, _, length) = InputTensor::size(name, datatype, shape)?;
-            Data::Bytes(
-                read_elements(data.get(), data_type, length)
-                    .map_err(|it| refuse(it.to_string()))?
-                    .into(),
-            )
+            let elements = read_elements(data.get(), data_type, length);
+            Data::Bytes(elements.map_err(|error| refuse(without_place(&error)))?.into())
         }
         (None, Some(size), None) => {
-            let size = usize::try_from(size).ok().filter(|size| *size <= rest.len());
-            let Some(size) = size else {
-                return Err(refuse(format!(
-                    "binary_data_size is more than the {} bytes left",
-                    rest.len()
-                )));
+            let left = rest.len();
+            let Some(size) = usize::try_from(size).ok().filter(|size| *size <= left) else {
+                let why = format!("binary_data_size is {size}, and {left} bytes are left");
+                return Err(refuse(why));
             };
-            Data::Bytes(rest.split_to(size))
+            rest.take(size)?
         }
         (None, None, Some(slice)) => Data::Shared(slice),
         (None, None, None) => return Err(refuse("it has no data".into())),
@@ -201,14 +297,16 @@ struct Elements<'b> {
 impl Elements<'_> {
     fn push<E: serde::de::Error>(&mut self, element: &[u8]) -> Result<(), E> {
         if self.bytes.len() >= self.length {
-            return Err(E::custom("more elements than the shape has"));
+            let most = self.length / self.data_type.size().unwrap_or(1);
+            return Err(E::custom(format!("more elements than the {most} of its shape")));
         }
         self.bytes.extend_from_slice(element);
         Ok(())
     }
 
     fn wrong<E: serde::de::Error>(&self, found: impl fmt::Display) -> E {
-        E::custom(format!("{found} is no value of {}", self.data_type))
+        let at = self.bytes.len() / self.data_type.size().unwrap_or(1);
+        E::custom(format!("element {at}: {found} is no value of {}", shown(self.data_type)))
     }
 
     fn integer<E: serde::de::Error>(&mut self, value: i128) -> Result<(), E> {
@@ -263,7 +361,7 @@ impl<'de> Visitor<'de> for Elements<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "elements of {}", self.data_type)
+        write!(formatter, "elements of {}", shown(self.data_type))
     }
 
     fn visit_bool<E: serde::de::Error>(mut self, value: bool) -> Result<(), E> {
@@ -405,7 +503,7 @@ pub(crate) fn read_raw(
     version: Option<u64>,
     inputs: &[crate::model::TensorMeta],
     is_batched: bool,
-    body: Pieces,
+    data: Data,
 ) -> Result<InferRequest> {
     let [meta] = inputs else {
         let why = "a request of bytes alone is for a model with one input";
@@ -419,14 +517,14 @@ pub(crate) fn read_raw(
     if let [at] = *open {
         let rest: Vec<usize> = shape.iter().copied().map(|length| length.unwrap_or(1)).collect();
         let each = meta.data_type.byte_length(&rest).filter(|each| *each > 0);
-        shape[at] = each.and_then(|each| body.len().checked_div(each));
+        shape[at] = each.and_then(|each| data.length().checked_div(each));
     }
     let known: Option<Vec<i64>> =
         shape.iter().map(|length| length.and_then(|it| i64::try_from(it).ok())).collect();
     let why = "a request of bytes alone is for an input of which at most one length is open";
     let known = known.ok_or_else(|| Error::invalid(why))?;
     let datatype = crate::data_type::name(meta.data_type).unwrap_or_default();
-    let input = InputTensor::new(&meta.name, datatype, &known, Data::Bytes(body))?;
+    let input = InputTensor::new(&meta.name, datatype, &known, data)?;
     let model = model.to_owned();
     Ok(InferRequest { model, version, inputs: vec![input], ..InferRequest::default() })
 }
@@ -441,13 +539,14 @@ mod tests {
 
     fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
         let memory = SharedMemory::new(false);
-        read("m", None, body.to_vec().into(), header, &memory).map(|(request, _)| request)
+        let body = Received { front: body.to_vec().into(), header, memory: None };
+        read("m", None, body, &memory).map(|(request, _)| request)
     }
 
     fn bytes(data: &Data) -> Vec<u8> {
         match data {
             Data::Bytes(bytes) => bytes.to_bytes().to_vec(),
-            Data::Shared(_) => Vec::new(),
+            Data::Memory(_) | Data::Shared(_) => Vec::new(),
         }
     }
 
@@ -483,6 +582,28 @@ mod tests {
         ] {
             assert!(elements_of(datatype, 1, data).is_err(), "{datatype} {data}");
         }
+    }
+
+    #[test]
+    fn what_is_no_number_is_named() {
+        let message = |data: &str| elements_of("UINT8", 2, data).unwrap_err().to_string();
+        assert_eq!(message("[1,300]"), "input \"x\": element 1: 300 is no value of UINT8");
+        assert_eq!(message("[1,2,3]"), "input \"x\": more elements than the 2 of its shape");
+        for value in ["NaN", "Infinity", "-Infinity"] {
+            for data in [format!("[{value},1]"), format!("[1, {value}]"), format!("[1,\n{value}]")] {
+                let message = message(&data);
+                assert!(message.contains(&format!("JSON: {value} is no number")), "{message}");
+            }
+        }
+        assert!(!message("[1,]").contains("NaN"));
+    }
+
+    #[test]
+    fn a_parameter_of_another_kind_is_passed_over() {
+        let body = r#"{"parameters":{"a":null,"b":[1,[2]],"c":{"d":{}},"priority":1},"inputs":[]}"#;
+        assert_eq!(read_one(body.as_bytes(), None).unwrap().priority, 1);
+        let body = r#"{"parameters":{"priority":1.5},"inputs":[]}"#;
+        assert!(read_one(body.as_bytes(), None).is_err());
     }
 
     #[test]
@@ -560,7 +681,8 @@ mod tests {
             shape: shape.to_vec(),
         };
         let read = |shape: &[Option<usize>], is_batched, bytes: usize| {
-            read_raw("m", None, &[meta(shape)], is_batched, vec![0; bytes].into())
+            let data = Data::Bytes(vec![0; bytes].into());
+            read_raw("m", None, &[meta(shape)], is_batched, data)
                 .map(|request| request.inputs[0].shape.clone())
         };
         assert_eq!(read(&[None, Some(4)], true, 16).unwrap(), [1, 4]);

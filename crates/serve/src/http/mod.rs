@@ -3,15 +3,16 @@
 mod json;
 mod views;
 
-pub(crate) use json::read as read_request;
+pub(crate) use json::{Received, read as read_request};
 
+use crate::endpoint::Arrival;
 use crate::error::{Error, Result};
-use crate::listen::Arrival;
+use crate::input_memory::InputMemory;
 use crate::page;
 use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;
 use crate::request::{InferRequest, version};
-use crate::service::Service;
+use crate::service::{Service, blocking};
 use crate::shared_memory::RegionStatus;
 use axum::Router;
 use axum::body::Body;
@@ -20,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
 use http::{HeaderMap, Request, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -132,7 +134,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
 }
 
 async fn unknown(request: Request<Body>) -> Refusal {
-    let path = crate::request::shortened(request.uri().path());
+    let path = crate::parameters::shortened(request.uri().path());
     let missing = ["/v2/logging", "/v2/trace", "/v2/cudasharedmemory"];
     if missing.iter().any(|prefix| path.starts_with(prefix)) {
         return Refusal(Error::Unsupported("settings of logs and traces, and CUDA's memory"));
@@ -140,8 +142,10 @@ async fn unknown(request: Request<Body>) -> Refusal {
     Refusal(Error::NotFound { what: "path", name: path.to_owned() })
 }
 
-async fn not_allowed() -> Response {
-    let body = serde_json::json!({ "error": "the path has other methods" }).to_string();
+async fn not_allowed(request: Request<Body>) -> Response {
+    let method = crate::parameters::shortened(request.method().as_str());
+    let error = format!("the path has other methods than {method}");
+    let body = serde_json::json!({ "error": error }).to_string();
     (StatusCode::METHOD_NOT_ALLOWED, [(header::CONTENT_TYPE, "application/json")], body)
         .into_response()
 }
@@ -161,16 +165,29 @@ impl OfModel {
 }
 
 /// All bytes of a body.
-async fn read(mut body: Body) -> Result<Pieces> {
+async fn read(body: Body) -> Result<Pieces> {
+    receive(body, usize::MAX, None).await
+}
+
+/// The bytes of a body, but for those from `from` on if there is memory for them, which they fill.
+async fn receive(mut body: Body, from: usize, memory: Option<&InputMemory>) -> Result<Pieces> {
     let mut all = Joining::default();
+    let mut received = 0_usize;
     while let Some(frame) = body.frame().await {
-        match frame {
-            Ok(frame) => frame.into_data().map_or((), |piece| all.push(piece)),
-            Err(error) => {
-                let inner = error.into_inner();
-                return Err(inner.downcast::<Error>().map_or(Error::Cancelled, |error| *error));
-            }
+        let frame = frame.map_err(|error| {
+            let inner = error.into_inner();
+            inner.downcast::<Error>().map_or(Error::Cancelled, |error| *error)
+        })?;
+        let Ok(mut piece) = frame.into_data() else { continue };
+        let begin = received;
+        received += piece.len();
+        if let Some(memory) = memory
+            && received > from
+        {
+            let rest = piece.split_off(from.saturating_sub(begin));
+            memory.write(begin.max(from) - from, &rest)?;
         }
+        all.push(piece);
     }
     Ok(all.end())
 }
@@ -195,15 +212,21 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
             return Err(Refusal(Error::Unsupported("compressed requests")));
         }
         let header = header_length(&head.headers)?;
-        let body = read(body).await?;
         let version = of.version()?;
+        let length = body.size_hint().exact().and_then(|it| usize::try_from(it).ok());
+        let memory = length.zip(header).and_then(|(length, header)| {
+            service.memory_for(&of.model, version, length.checked_sub(header)?)
+        });
+        let front = receive(body, header.unwrap_or(0), memory.as_ref()).await?;
+        let body = Received { front, header, memory };
         let (request, all_binary) = if header == Some(0) {
             let served = service.repository.get(&of.model, version)?;
             let is_batched = served.is_batched();
-            let request = json::read_raw(&of.model, version, &served.inputs, is_batched, body)?;
+            let data = body.into_data();
+            let request = json::read_raw(&of.model, version, &served.inputs, is_batched, data)?;
             (request, true)
         } else {
-            parse(&service, &of.model, version, body, header).await?
+            parse(&service, &of.model, version, body).await?
         };
         let binary: Vec<bool> = match request.outputs.is_empty() {
             true => Vec::new(),
@@ -232,12 +255,11 @@ async fn parse(
     service: &Arc<Service>,
     model: &str,
     version: Option<u64>,
-    body: Pieces,
-    header: Option<usize>,
+    body: Received,
 ) -> Result<(InferRequest, bool)> {
     let (own, model) = (Arc::clone(service), model.to_owned());
-    let length = header.unwrap_or(body.len());
-    let read = move || json::read(&model, version, body, header, &own.shared_memory);
+    let length = body.header.unwrap_or(body.front.len());
+    let read = move || json::read(&model, version, body, &own.shared_memory);
     if length < MUCH_JSON {
         return read();
     }
@@ -276,14 +298,6 @@ async fn index(State(service): Shared, request: Request<Body>) -> Answer {
         })
         .collect();
     Ok(json_response(&entries.into()))
-}
-
-/// Something that takes its time, on a thread of its own.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let failed = |error: tokio::task::JoinError| Error::Internal(error.to_string());
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 
 async fn load(

@@ -1,10 +1,10 @@
 //! What is only looked at: health, metadata, statistics, metrics.
 
-use super::{Answer, OfModel, Shared, blocking, json_response};
+use super::{Answer, OfModel, Shared, json_response};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Counts, Durations, Served, TensorMeta, wire_shape};
-use crate::service::NAME;
+use crate::service::{NAME, blocking};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
@@ -65,7 +65,7 @@ pub(super) async fn model_config(State(service): Shared, Path(of): Path<OfModel>
 fn config_json(served: &Served) -> Result<Value> {
     let failed = |error: &dyn std::fmt::Display| Error::Internal(error.to_string());
     let bytes = crate::grpc::config(served).encode_to_vec();
-    let message = DynamicMessage::decode(crate::repository::descriptor()?, &*bytes)
+    let message = DynamicMessage::decode(crate::config::descriptor()?, &*bytes)
         .map_err(|error| failed(&error))?;
     let options =
         SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);

@@ -1,13 +1,12 @@
 //! [`LimitedBody`]: the body of a request, of limited length, speed and memory.
 
-use super::EndpointKind;
+use crate::endpoint::{EndpointKind, SharedCharge};
 use crate::error::Error;
-use crate::service::Charge;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
@@ -16,9 +15,6 @@ use tokio::time::Sleep;
 const SLOWEST: u64 = 16 << 10;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
-
-/// What a request has taken of the memory for requests; shared by whoever gives it back.
-pub(crate) type SharedCharge = Arc<Mutex<Charge>>;
 
 /// The body of a request, of limited length, speed and memory.
 pub(crate) struct LimitedBody {

@@ -1,13 +1,14 @@
 //! Connections of both endpoints: how many, how slow, who may, encrypted or not, and how they end.
 
+mod ahead;
 mod body;
 mod timed;
 
-pub(crate) use body::SharedCharge;
-
 use crate::access::{Tls, Tokens};
+use crate::endpoint::{Arrival, EndpointKind, SharedCharge};
 use crate::error::Error;
 use crate::service::{Charge, Service};
+use ahead::ReadAhead;
 use axum::Router;
 use axum::response::Response;
 use body::{LimitedBody, Limits};
@@ -38,31 +39,11 @@ const LONGEST_FRAME: u32 = 256 << 10;
 /// After an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// When a request came, as the handlers see it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival(pub(crate) Instant);
-
-/// One of the two ways in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndpointKind {
-    Http,
-    Grpc,
-}
-
-impl EndpointKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Grpc => "grpc",
-        }
-    }
-
-    /// An error as this endpoint's clients understand it.
-    pub(crate) fn refuse(self, error: &Error) -> Response {
-        match self {
-            Self::Http => crate::http::refusal(error),
-            Self::Grpc => crate::grpc::status(error).into_http::<axum::body::Body>(),
-        }
+/// An error as the clients of an endpoint understand it.
+fn refuse(kind: EndpointKind, error: &Error) -> Response {
+    match kind {
+        EndpointKind::Http => crate::http::refusal(error),
+        EndpointKind::Grpc => crate::grpc::status(error).into_http::<axum::body::Body>(),
     }
 }
 
@@ -166,17 +147,27 @@ impl Endpoint {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .keep_alive_interval(Some(self.client_timeout))
             .keep_alive_timeout(self.client_timeout);
-        let builder = match self.kind {
-            EndpointKind::Http => builder.http1_only(),
-            EndpointKind::Grpc => builder.http2_only(),
-        };
-        let io = TokioIo::new(Timed::new(stream, self.client_timeout));
+        let stream = Timed::new(stream, self.client_timeout);
+        match self.kind {
+            EndpointKind::Http => self.answer(builder.http1_only(), stream, watcher).await,
+            EndpointKind::Grpc => {
+                self.answer(builder.http2_only(), ReadAhead::new(stream), watcher).await;
+            }
+        }
+    }
+
+    async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self: Arc<Self>,
+        builder: Builder<TokioExecutor>,
+        stream: S,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) {
         let endpoint = Arc::clone(&self);
         let service = hyper::service::service_fn(move |request| {
             let endpoint = Arc::clone(&endpoint);
             async move { Ok::<_, Infallible>(endpoint.request(request).await) }
         });
-        let connection = builder.serve_connection(io, service).into_owned();
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, endpoint = self.kind.name(), "a connection ended");
         }
@@ -188,7 +179,7 @@ impl Endpoint {
             && let Err(error) = tokens.check(request.uri().path(), request.headers())
         {
             self.service.metrics.failed(self.kind.name(), &error);
-            return self.kind.refuse(&error);
+            return refuse(self.kind, &error);
         }
         let is_stream = request.uri().path().ends_with("/ModelStreamInfer");
         let limits = Limits {

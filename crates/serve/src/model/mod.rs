@@ -8,11 +8,12 @@ mod worker;
 pub(crate) use queue::{Computed, Job};
 pub use statistics::{BatchCounts, Counts, Durations, Latencies};
 
+use crate::config::{ModelConfig, TensorConfig};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::metrics::ModelMetrics;
-use crate::repository::{ModelConfig, TensorConfig};
-use crate::request::{InferRequest, shortened};
+use crate::parameters::shortened;
+use crate::request::{InferRequest, InputTensor};
 use nnhal::{DataType, Model, Profile, TensorInfo};
 use program::Programs;
 use queue::{Batching, Queue};
@@ -22,6 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
+
+/// Names that a message lists.
+const MOST_LISTED: usize = 10;
 
 /// An input or output as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +57,7 @@ pub struct Served {
     pub since: SystemTime,
     /// Bytes of packed weights and of memory for runs, as far as the device says it.
     pub memory: u64,
+    readable_input: Option<usize>,
     programs: Programs,
     queue: Queue,
     statistics: Statistics,
@@ -123,6 +128,7 @@ impl Served {
             labels,
             since: SystemTime::now(),
             memory,
+            readable_input: programs.readable_input(),
             programs,
             queue,
             statistics: Statistics::default(),
@@ -150,6 +156,11 @@ impl Served {
     /// Whether a run found that the device, which is of another process, is gone.
     pub(crate) fn is_device_gone(&self) -> bool {
         self.is_device_gone.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the only input, if a run can read them where they came.
+    pub(crate) fn readable_input(&self) -> Option<usize> {
+        self.readable_input
     }
 
     /// Why rows of a batch are run one by one, if they are.
@@ -185,7 +196,9 @@ impl Served {
         let refuse = |why: String| Error::invalid(format!("model {:?}: {why}", self.name));
         let (found, expected) = (request.inputs.len(), self.inputs.len());
         if found != expected {
-            return Err(refuse(format!("{found} inputs are given, expected {expected}")));
+            let (given, own) = (listed(names(&request.inputs)), listed(own_names(&self.inputs)));
+            let why = format!("{found} inputs are given ({given}), expected {expected}: {own}");
+            return Err(refuse(why));
         }
         let mut positions = Vec::with_capacity(expected);
         let mut rows = None;
@@ -194,10 +207,13 @@ impl Served {
             let name = &meta.name;
             let at =
                 request.inputs.iter().position(|it| it.name == *name || own.is_named(&it.name));
-            let Some(at) = at else { return Err(refuse(format!("input {name:?} is not given"))) };
+            let Some(at) = at else {
+                let given = listed(names(&request.inputs));
+                return Err(refuse(format!("input {name:?} is not given; given are: {given}")));
+            };
             let input = &request.inputs[at];
             if input.data_type != meta.data_type {
-                let (found, expected) = (input.data_type, meta.data_type);
+                let [found, expected] = [input.data_type, meta.data_type].map(data_type::shown);
                 return Err(refuse(format!("input {name:?} is {found}, expected {expected}")));
             }
             let is_known =
@@ -237,8 +253,9 @@ impl Served {
         let found = self.outputs.iter().position(|output| output.name == name);
         found.or_else(|| model.outputs().iter().position(|info| info.is_named(name))).ok_or_else(
             || {
-                let name = shortened(name);
-                Error::invalid(format!("model {:?}: there is no output {name:?}", self.name))
+                let (name, own) = (shortened(name), listed(own_names(&self.outputs)));
+                let why = format!("there is no output {name:?}; there are: {own}");
+                Error::invalid(format!("model {:?}: {why}", self.name))
             },
         )
     }
@@ -278,6 +295,24 @@ impl Drop for Workers {
             let _ = thread.join();
         }
     }
+}
+
+fn names(inputs: &[InputTensor]) -> impl Iterator<Item = &str> {
+    inputs.iter().map(|it| it.name.as_str())
+}
+
+fn own_names(tensors: &[TensorMeta]) -> impl Iterator<Item = &str> {
+    tensors.iter().map(|it| it.name.as_str())
+}
+
+/// The first names of a list, for a message.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut shown: Vec<String> =
+        names.take(MOST_LISTED + 1).map(|name| format!("{:?}", shortened(name))).collect();
+    if shown.len() > MOST_LISTED {
+        shown[MOST_LISTED] = "...".to_owned();
+    }
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
 /// A shape as the protocol writes it: -1 where any length is right.

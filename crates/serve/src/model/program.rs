@@ -2,20 +2,18 @@
 //! for running them.
 
 use super::queue::{Computed, Job};
+use crate::config::ModelConfig;
 use crate::error::{Error, Result};
-use crate::repository::ModelConfig;
 use crate::request::{Data, OutputData};
 use bytes::Bytes;
 use nnhal::hal::memory::WeightPool;
-use nnhal::hal::{Cancellation, Priority};
+use nnhal::hal::{Cancellation, Memory, Priority};
 use nnhal::{Fill, Model, RunOptions, Runner, Session, SessionOptions, TensorInfo};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Memory for runs of other shapes that a worker keeps.
 const MOST_RUNNERS: usize = 16;
-/// Bytes that are copied at a time out of shared memory.
-const PORTION: usize = 64 << 10;
 
 /// A model prepared for batches of some numbers of rows, or as it is.
 #[derive(Debug)]
@@ -167,6 +165,15 @@ impl Programs {
         all.saturating_sub(self.weights.saved_bytes())
     }
 
+    /// Bytes of the only input, if a run can read them where they came: the model is not batched, has one input of
+    /// known lengths, and runs in this process.
+    pub(crate) fn readable_input(&self) -> Option<usize> {
+        let session = self.session();
+        let [input] = session.model().inputs() else { return None };
+        let is_here = !self.is_batched && session.plan().is_ok();
+        input.known_shape().filter(|_| is_here).and_then(|it| input.data_type.byte_length(&it))
+    }
+
     /// How many rows to run at once of those that are left.
     fn rows_of(&self, left: usize) -> (usize, &Session) {
         let fits = self.sizes.iter().rev().find(|(rows, _)| *rows <= left);
@@ -282,34 +289,24 @@ impl Runners {
             })
             .collect();
         let runner = self.runner(session, shapes.clone())?;
+        let mut lent: Vec<Option<Memory>> = vec![None; shapes.len()];
         for (index, shape) in shapes.iter().enumerate() {
+            if let (false, Data::Memory(memory)) = (programs.is_batched, first.data(index)) {
+                lent[index] = Some(memory.memory().clone());
+                continue;
+            }
             let mut failed = None;
             let outcome = runner.set_input_with(index, shape, |writer| {
                 for part in parts {
                     let job = &jobs[part.job];
-                    let input = &job.request.inputs[job.inputs[index]];
-                    let length = match &input.data {
-                        Data::Bytes(bytes) => bytes.len(),
-                        Data::Shared(slice) => slice.length(),
-                    };
+                    let data = job.data(index);
                     // All of it for a model that is not batched.
-                    let each = length / job.rows.max(1);
+                    let each = data.length() / job.rows.max(1);
                     let range = part.from * each..(part.from + part.rows) * each;
-                    match &input.data {
-                        Data::Bytes(bytes) => bytes.each(range, |part| writer.write(part))?,
-                        Data::Shared(slice) => {
-                            let mut portion = vec![0; PORTION.min(range.len())];
-                            let mut at = range.start;
-                            while at < range.end {
-                                let length = PORTION.min(range.end - at);
-                                if let Err(error) = slice.read(at, &mut portion[..length]) {
-                                    failed = Some(error);
-                                    return Ok(());
-                                }
-                                writer.write(&portion[..length])?;
-                                at += length;
-                            }
-                        }
+                    let copied = data.each(range, |bytes| Ok(writer.write(bytes)?));
+                    if let Err(error) = copied {
+                        failed = Some(error);
+                        break;
                     }
                 }
                 Ok(())
@@ -327,7 +324,10 @@ impl Runners {
             cancellation: cancellation(jobs),
             priority: Some(jobs.first().map_or(Priority::Medium, |job| job.priority)),
         };
-        runner.run_with(&options)?;
+        match lent.iter().any(Option::is_some) {
+            true => runner.run_in(&options, &lent, &[], None)?,
+            false => runner.run_with(&options)?,
+        }
         let computed = Instant::now();
         times.compute += computed - fed;
         collect(runner, session, programs.is_batched, rows, parts, gathered)?;

@@ -1,7 +1,7 @@
 //! [`Queue`]: requests that wait for a model, and how they are put together.
 
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, OutputData};
+use crate::request::{Data, InferRequest, OutputData};
 use nnhal::hal::{Cancellation, Priority};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -35,6 +35,11 @@ pub(crate) struct Computed {
 }
 
 impl Job {
+    /// The elements of an input of the model.
+    pub(crate) fn data(&self, input: usize) -> &Data {
+        &self.request.inputs[self.inputs[input]].data
+    }
+
     /// Gives the answer; whoever asked may have gone.
     pub(crate) fn finish(self, answer: Result<Computed>) {
         let _ = self.answer.send(answer);

@@ -1,6 +1,6 @@
 //! What is on disk: a folder for each model, in it one for each version, and a configuration.
 
-use super::config::ModelConfig;
+use crate::config::ModelConfig;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -4,12 +4,9 @@
 //! one ends when it has answered what it had. One that cannot be prepared leaves the old one as it is, and the
 //! index says why.
 
-mod config;
 mod folder;
 
-pub use config::{DynamicBatching, ModelConfig, TensorConfig, Versions};
-pub(crate) use config::{descriptor, type_code};
-
+use crate::config::{ModelConfig, Versions};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::model::{Served, Workers};
@@ -38,7 +35,7 @@ impl Overrides {
     /// # Errors
     /// [`Error::Invalid`]: it is called otherwise, or a version has two.
     pub(crate) fn file(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        let shown = crate::request::shortened(path);
+        let shown = crate::parameters::shortened(path);
         let version = path.split_once('/').and_then(|(version, _)| version.parse().ok());
         let version =
             version.ok_or_else(|| Error::invalid(format!("file {shown:?} is no VERSION/NAME")))?;
@@ -125,7 +122,7 @@ impl Repository {
     /// [`Error::NotFound`], [`Error::Unavailable`]
     pub(crate) fn get(&self, name: &str, version: Option<u64>) -> Result<Arc<Served>> {
         let entries = self.read();
-        let shown = || crate::request::shortened(name).to_owned();
+        let shown = || crate::parameters::shortened(name).to_owned();
         let not_found = || Error::NotFound { what: "model", name: shown() };
         let entry = entries.get(name).ok_or_else(not_found)?;
         let serving = |version: &Version| version.serving.as_ref().map(|it| Arc::clone(&it.0));
@@ -203,7 +200,7 @@ impl Repository {
         let folder = Folder::new(&self.root, name);
         let is_known = folder.is_some() || !overrides.files.is_empty();
         if !is_known || !folder::is_name(name) {
-            let name = crate::request::shortened(name).to_owned();
+            let name = crate::parameters::shortened(name).to_owned();
             return Err(Error::NotFound { what: "model in the repository", name });
         }
         let count = self.read().len();
@@ -350,7 +347,7 @@ impl Repository {
     pub(crate) fn unload(&self, name: &str) -> Result<()> {
         let _changing = self.change();
         let mut entries = self.write();
-        let shown = crate::request::shortened(name).to_owned();
+        let shown = crate::parameters::shortened(name).to_owned();
         let entry = entries.get_mut(name).ok_or(Error::NotFound { what: "model", name: shown })?;
         entry.unload("unloaded", name, &self.metrics);
         entry.is_unloaded = true;
