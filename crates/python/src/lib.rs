@@ -5,6 +5,7 @@
 //! `tests/` runs them.
 
 mod array;
+mod duration;
 mod error;
 mod log;
 mod model;
@@ -19,11 +20,13 @@ use pyo3::prelude::*;
 #[pyo3(name = "_nnhal", gil_used = true)]
 mod module {
     #[pymodule_export]
-    use crate::log::{log_lines, start_log};
+    use crate::log::log_lines;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
     use crate::session::{Runner, Session, Variables};
+    #[pymodule_export]
+    use crate::subscriber::start_log;
     #[pymodule_export]
     use crate::tools::{bench_session, compare_sessions, default_threads, devices};
 

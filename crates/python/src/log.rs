@@ -3,7 +3,6 @@
 //! Lines are written by any thread, also while another one holds the GIL and waits for it. So they are
 //! only put into a queue here; a thread of Python's takes them out of it.
 
-use crate::subscriber;
 use pyo3::prelude::*;
 use std::fmt::Write as _;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,7 +11,6 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
@@ -101,19 +99,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
         let text = format!("{}{} took {took:?}", metadata.name(), begun.fields);
         put(*metadata.level(), metadata.target(), text);
     }
-}
-
-/// Begins to collect lines, as a filter of `tracing` chooses them (`debug`, `nnhal_cpu=trace`). False: the
-/// process has another collector already.
-///
-/// # Errors
-/// The filter cannot be read.
-#[pyfunction]
-pub(crate) fn start_log(filter: &str) -> PyResult<bool> {
-    let filter = filter
-        .parse::<Targets>()
-        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
-    Ok(subscriber::installed().is_some_and(|it| it.lines.reload(filter).is_ok()))
 }
 
 /// Takes the lines that there are; waits for one at most this many seconds.

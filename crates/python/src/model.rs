@@ -1,6 +1,7 @@
 //! `Model`: a file, and what it says of itself.
 
 use crate::array;
+use crate::duration::seconds;
 use crate::error::Outcome;
 use crate::session::Session;
 use nnhal::{SparseDimension, TensorInfo};
@@ -8,7 +9,6 @@ use numpy::{PyArray1, PyUntypedArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A model.
 #[pyclass(frozen, module = "nnhal._nnhal")]
@@ -189,13 +189,6 @@ fn choice<T: Copy>(what: &'static str, name: &str, all: &[(&str, T)]) -> nnhal::
         name: name.to_owned(),
         available: all.iter().map(|(known, _)| (*known).to_owned()).collect(),
     })
-}
-
-/// # Errors
-/// It is negative, or more than can be counted.
-pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|error| pyo3::exceptions::PyValueError::new_err(format!("{seconds} s: {error}")))
 }
 
 impl Model {

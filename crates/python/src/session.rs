@@ -1,8 +1,8 @@
 //! `Session`: a prepared model. `Runner`: memory for its runs.
 
 use crate::array;
+use crate::duration::seconds;
 use crate::error::{Failure, Outcome};
-use crate::model::seconds;
 use nnhal::hal::model::SubgraphName;
 use nnhal::{DataType, ObservedOutput, Observer, RunOptions, TensorView};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};

@@ -2,6 +2,7 @@
 
 use crate::log::Collector;
 use nnhal::trace::Trace;
+use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -31,4 +32,17 @@ pub(crate) fn installed() -> Option<&'static Installed> {
         Some(Installed { lines, spans, trace })
     };
     INSTALLED.get_or_init(install).as_ref()
+}
+
+/// Begins to collect lines, as a filter of `tracing` chooses them (`debug`, `nnhal_cpu=trace`). False: the
+/// process has another collector already.
+///
+/// # Errors
+/// The filter cannot be read.
+#[pyfunction]
+pub(crate) fn start_log(filter: &str) -> PyResult<bool> {
+    let filter = filter
+        .parse::<Targets>()
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    Ok(installed().is_some_and(|it| it.lines.reload(filter).is_ok()))
 }
