@@ -1,9 +1,10 @@
 """Images per second of Ray Data's actor pools by number of actors, nnhal beside LiteRT, on a cluster in this machine.
 
-    bench/ray_scaling.py MODEL.tflite [--images 1200] [--batch 16] [--rounds 2]
+    bench/ray_scaling.py MODEL.tflite [--images 1200] [--batch 16] [--rounds 2] [--nodes N]
 
 Needs `ray[data]`, `ai-edge-litert`, `numpy` and the wheel of nnhal. Each processor is a node of its own
-(`ray.cluster_utils`), each actor has one thread. Images are random, 224×224×3 bytes, and in Ray's object store before
+(`ray.cluster_utils`) unless there are to be fewer nodes; each actor has one thread. Nodes have an object store each: images go from
+one to another as they would between machines. Images are random, 224×224×3 bytes, and in Ray's object store before
 the time starts. The rate is that of the time in which all actors work: from the first batch that the last of them has
 done to the last batch that the first to end has done. The order is 1, 2, ... actors of the one engine, then of the other, and
 again; the load average before each measurement is printed with it.
@@ -115,14 +116,16 @@ def main():
     parser.add_argument("--images", type=int, default=1200)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--nodes", type=int)
     arguments = parser.parse_args()
     processors = len(os.sched_getaffinity(0))
     # One more, which takes no time: the tasks that hand blocks on.
-    node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 512 << 20}
+    nodes = arguments.nodes or processors
+    node = {"num_cpus": processors // nodes, "node_ip_address": "127.0.0.1", "object_store_memory": 512 << 20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "num_cpus": 1, "include_dashboard": False})
     with tempfile.TemporaryDirectory() as cache:
         try:
-            for _ in range(processors):
+            for _ in range(nodes):
                 cluster.add_node(**node)
             ray.init(address=cluster.address, _node_ip_address="127.0.0.1", log_to_driver=False)
             ray.data.DataContext.get_current().enable_progress_bars = False

@@ -147,8 +147,7 @@ def requests_by_grpc():
     by("no such version", "NOT_FOUND", ["version", "9", "digits"], "digits", image(), model_version="9")
     by("a sequence", "UNIMPLEMENTED", ["sequence"], "digits", image(), sequence_id=3)
     large = numpy.zeros((LIMIT // 256 + 1, 8, 8, 1), numpy.float32)
-    # gRPC's own code for a message over the limit.
-    by("too much", "OUT_OF_RANGE", [str(LIMIT)], "digits", image(values=large))
+    by("too much", "RESOURCE_EXHAUSTED", [str(LIMIT)], "digits", image(values=large))
     nan = client.infer("digits", [image(values=IMAGE * numpy.nan)]).as_numpy("probabilities")
     check(nan.shape == (1, 10), "what is not finite is a value like others in bytes")
     check(client.infer("digits", [image()]).as_numpy("probabilities").shape == (1, 10), "the server still answers by gRPC")

@@ -143,7 +143,8 @@ mod tests {
         drop(all);
         // Those that wait make room for one of another length.
         let other = pool.take(128).unwrap();
-        assert_eq!((pool.lock().taken, pool.lock().free.len()), (1, MOST - 1));
+        let counts = |state: MutexGuard<'_, State>| (state.taken, state.free.len());
+        assert_eq!(counts(pool.lock()), (1, MOST - 1));
         drop(other);
         let large: Vec<_> = (0..5).map(|_| pool.take(MOST_FREE / 3).unwrap()).collect();
         drop(large);

@@ -227,6 +227,8 @@ impl InferRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input_memory::MemoryPool;
+    use std::sync::Arc;
 
     fn input(datatype: &str, shape: &[i64], bytes: usize) -> Result<InputTensor> {
         InputTensor::new("x", datatype, shape, Data::Bytes(vec![0; bytes].into()))
@@ -239,6 +241,29 @@ mod tests {
         assert!(input("INT8", &[0, 5], 0).is_ok());
         let found = input("FP32", &[2, 3], 23).unwrap_err().to_string();
         assert_eq!(found, "input \"x\": 23 bytes, expected 24 for FP32 [2, 3]");
+    }
+
+    #[test]
+    fn bytes_are_shown_in_order_wherever_they_are() {
+        let bytes: Vec<u8> =
+            (0..PORTION * 2 + 9).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let pool = Arc::new(MemoryPool::default());
+        let memory = pool.take(bytes.len()).unwrap();
+        memory.write(0, &bytes).unwrap();
+        for data in [Data::Bytes(bytes.clone().into()), Data::Memory(memory)] {
+            assert_eq!(data.length(), bytes.len());
+            for range in
+                [0..0, 0..bytes.len(), 7..PORTION, 7..PORTION + 8, PORTION..PORTION * 2 + 1]
+            {
+                let mut found = Vec::new();
+                let shown = data.each(range.clone(), |part| {
+                    found.extend_from_slice(part);
+                    Ok::<_, Error>(())
+                });
+                shown.unwrap();
+                assert!(found == bytes[range.clone()], "{range:?}");
+            }
+        }
     }
 
     #[test]

@@ -265,6 +265,66 @@ fn a_full_queue_and_a_timeout_are_reported() {
     server.end();
 }
 
+/// A request of bytes behind JSON, for a model that negates 32,768 floats, and what it is answered with.
+fn negated(address: SocketAddr, values: &[f32], piece: usize) -> Vec<f32> {
+    let length = values.len() * 4;
+    let json = format!(
+        r#"{{"inputs":[{{"name":"x","shape":[1,{}],"datatype":"FP32","parameters":{{"binary_data_size":{length}}}}}],
+        "parameters":{{"binary_data_output":true}}}}"#,
+        values.len()
+    );
+    let header = format!("inference-header-content-length: {}\r\n", json.len());
+    let mut body = json.into_bytes();
+    body.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    let bytes = request("POST", "/v2/models/negative/infer", &header, &body);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    for piece in bytes.chunks(piece) {
+        stream.write_all(piece).unwrap();
+    }
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer[..400]));
+    let (floats, _) = answer[answer.len() - length..].as_chunks();
+    floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+#[test]
+fn large_inputs_are_those_of_their_own_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("negative");
+    std::fs::create_dir_all(root.join("1")).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/negative.tflite");
+    std::fs::copy(file, root.join("1/model.tflite")).unwrap();
+    std::fs::write(root.join("config.toml"), "instances = 2").unwrap();
+    let (server, address) = start(options(folder.path()));
+    std::thread::scope(|scope| {
+        for client in 0..4_u16 {
+            // The beginning of the bytes comes with the JSON, with the head, or alone.
+            let piece = [1 << 20, 1000, 50_021, 7000][usize::from(client)];
+            scope.spawn(move || {
+                for round in 0..10_u16 {
+                    let value = |at: u16| f32::from(at) + f32::from(client * 10 + round) / 64.0;
+                    let values: Vec<f32> = (0..32_768).map(value).collect();
+                    let expected: Vec<f32> = values.iter().map(|value| -value).collect();
+                    assert!(negated(address, &values, piece) == expected, "{client} {round}");
+                }
+            });
+        }
+    });
+    // What ends too early is answered for nobody, and its memory is used again.
+    for _ in 0..100 {
+        let header = "inference-header-content-length: 0\r\n";
+        let whole = request("POST", "/v2/models/negative/infer", header, &[1; 131_072]);
+        TcpStream::connect(address).unwrap().write_all(&whole[..100_000]).unwrap();
+    }
+    let values = vec![2.0; 32_768];
+    assert_eq!(negated(address, &values, 1 << 20), vec![-2.0; 32_768]);
+    let stats = get(address, "/v2/models/negative/stats");
+    assert!(stats.contains(r#""inference_count":41"#), "{stats}");
+    server.end();
+}
+
 /// A repository with a model of some hundred milliseconds: forty times `tanh(y) + x` over two million values.
 fn slow(config: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 /// Requests of a stream that are computed at the same time.
 const MOST_OF_STREAM: usize = 32;
@@ -46,10 +46,32 @@ struct Endpoint(Arc<Service>);
 
 /// All methods.
 pub(crate) fn router(service: Arc<Service>, most_request: usize) -> Router {
+    let metrics = Arc::clone(&service.metrics);
     let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
         .max_decoding_message_size(most_request)
         .max_encoding_message_size(usize::MAX);
-    tonic::service::Routes::new(server).prepare().into_axum_router()
+    let router = tonic::service::Routes::new(server).prepare().into_axum_router();
+    router.layer(axum::middleware::map_response(
+        move |mut response: http::Response<axum::body::Body>| {
+            // Nothing of ours is called out of range (11): see `of_reader`.
+            if let Some(code) = response.headers_mut().get_mut("grpc-status")
+                && code.as_bytes() == b"11"
+            {
+                *code = http::HeaderValue::from_static("8");
+                metrics.failed("grpc", &Error::TooLarge { limit: most_request });
+            }
+            std::future::ready(response)
+        },
+    ))
+}
+
+/// A status of the library that reads messages. It calls one that is too large out of range; other servers, and clients
+/// that decide whether to try again, call that exhausted.
+fn of_reader(status: Status) -> Status {
+    match status.code() {
+        Code::OutOfRange => Status::resource_exhausted(status.message()),
+        _ => status,
+    }
 }
 
 impl Endpoint {
@@ -191,7 +213,7 @@ impl generated::GrpcInferenceService for Endpoint {
                 let request = match message {
                     None => return,
                     Some(Err(status)) => {
-                        place.send(Err(status));
+                        place.send(Err(of_reader(status)));
                         return;
                     }
                     Some(Ok(request)) => request,

@@ -590,7 +590,8 @@ mod tests {
         assert_eq!(message("[1,300]"), "input \"x\": element 1: 300 is no value of UINT8");
         assert_eq!(message("[1,2,3]"), "input \"x\": more elements than the 2 of its shape");
         for value in ["NaN", "Infinity", "-Infinity"] {
-            for data in [format!("[{value},1]"), format!("[1, {value}]"), format!("[1,\n{value}]")] {
+            for data in [format!("[{value},1]"), format!("[1, {value}]"), format!("[1,\n{value}]")]
+            {
                 let message = message(&data);
                 assert!(message.contains(&format!("JSON: {value} is no number")), "{message}");
             }
