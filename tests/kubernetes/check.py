@@ -40,7 +40,9 @@ def problems(definition, document):
 
 
 def main():
-    subprocess.run(["kubernetes-validate", "--strict", str(EXAMPLES / "deployment.yaml")], check=True)
+    # Beside the interpreter, so that an environment need not be entered.
+    program = pathlib.Path(sys.executable).with_name("kubernetes-validate")
+    subprocess.run([program, "--strict", EXAMPLES / "deployment.yaml"], check=True)
     definition = yaml.safe_load(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     runtime = yaml.safe_load((EXAMPLES / "serving-runtime.yaml").read_text(encoding="utf-8"))
     found = problems(definition, runtime)
