@@ -190,7 +190,7 @@ def loading():
         found, answer = ask(f"/v2/models/{name}/infer", request(tensor()))
         check(found in (404, 503) and name in answer["error"], f"{name} is asked: {found} {answer}")
     check(ask("/v2/health/ready")[0] != 200, "a server with broken models says that it is ready")
-    check(ask("/v2/health/live")[0] == 200, "a server with broken models lives")
+    check(ask("/v2/health/live")[0] == 200, "a server with broken models is not live")
     # What worked goes on.
     file = WORK / "models/replaced/1/model.tflite"
     good = file.read_bytes()

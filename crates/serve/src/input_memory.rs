@@ -1,6 +1,6 @@
 //! [`InputMemory`]: memory that a device reads, for the bytes of a large request.
 //!
-//! Bytes are written into it as they come from the connection, so that nobody copies them again before the run.
+//! Bytes are written into it as they come from the connection, so that they are not copied again before the run.
 
 use crate::error::{Error, Result};
 use nnhal::hal::Memory;
@@ -39,7 +39,7 @@ impl MemoryPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of so many bytes, with anything in it; `None` if there is none now.
+    /// Memory of this number of bytes, with anything in it; `None` if there is none now.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Option<InputMemory> {
         let known = {
             let mut state = self.lock();

@@ -179,7 +179,7 @@ impl Service {
         if self.may_control { Ok(()) } else { Err(Error::Forbidden(why)) }
     }
 
-    /// Memory for the input of a request that has so many bytes of it, if the model's runs can read it there.
+    /// Memory for the input of a request that has this number of bytes of it, if the model's runs can read it there.
     pub(crate) fn memory_for(
         &self,
         model: &str,

@@ -312,7 +312,7 @@ fn large_inputs_are_those_of_their_own_request() {
             });
         }
     });
-    // What ends too early is answered for nobody, and its memory is used again.
+    // What ends too early is not answered, and its memory is used again.
     for _ in 0..100 {
         let header = "inference-header-content-length: 0\r\n";
         let whole = request("POST", "/v2/models/negative/infer", header, &[1; 131_072]);
