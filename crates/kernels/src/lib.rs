@@ -54,7 +54,7 @@ mod lines;
 mod long_rows;
 pub mod movement;
 mod multiplier;
-mod name;
+mod of_images;
 mod packing;
 mod parts;
 pub mod peak;
@@ -73,10 +73,11 @@ mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};
 pub use gemm::Epilogue;
-pub use image::{Image, ImageMut, OfImages, PixelStrides};
+pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
+pub use of_images::{OfImages, PixelStrides};
 pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use prepared::{

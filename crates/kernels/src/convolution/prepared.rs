@@ -3,14 +3,13 @@
 //! operand.
 
 use super::{Convolution, Filter, UnpackedConvolution};
-use crate::image::OfImages;
-use crate::name;
+use crate::of_images::OfImages;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 impl PreparedKernel for OfImages<Convolution> {
     fn name(&self) -> String {
-        let operation = name::convolution(self.kernel.shape(), false);
+        let operation = self.kernel.shape().name(false);
         format!("{operation} {}", self.kernel.kernel())
     }
 
@@ -32,7 +31,7 @@ impl PreparedKernel for OfImages<Convolution> {
 
 impl PreparedKernel for OfImages<UnpackedConvolution> {
     fn name(&self) -> String {
-        let operation = name::convolution(self.kernel.shape(), self.kernel.is_depthwise());
+        let operation = self.kernel.shape().name(self.kernel.is_depthwise());
         format!("{operation} {}", self.kernel.kernel())
     }
 

@@ -53,6 +53,19 @@ const MOST_COPIES: usize = 8;
 
 #[allow(clippy::cast_precision_loss)] // Of shares.
 impl Shape {
+    /// The operation and the filter, for names of kernels: `conv2d 3x3`.
+    pub(crate) fn name(&self, is_depthwise: bool) -> String {
+        let [height, width] = self.filter;
+        let is_column = self.batch == 1 && self.input[1] == 1 && self.output == self.input;
+        let operation = match self.groups {
+            _ if is_depthwise => "depthwise conv2d",
+            1 if is_column && self.is_matrix_product() => return "fully connected".to_owned(),
+            1 => "conv2d",
+            _ => "grouped conv2d",
+        };
+        format!("{operation} {height}x{width}")
+    }
+
     /// Whether the sizes make a convolution that can be computed: strides, dilations and groups are
     /// not zero, the groups divide the channels, and no number of values is beyond memory.
     pub fn is_valid(&self) -> bool {

@@ -358,3 +358,28 @@ fn channels_that_do_not_fill_vectors_are_not_transformed() {
     let mut preparation = Preparation::new(InstructionSet::best(), 1);
     let _ = Winograd::new(&shape, &filter, &bias, Epilogue::NONE, &mut preparation);
 }
+
+fn named(filter: [usize; 2], groups: usize) -> Shape {
+    Shape {
+        batch: 1,
+        input: [8, 8],
+        input_channels: 4,
+        output: [8, 8],
+        output_channels: 4,
+        filter,
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [0, 0],
+        groups,
+    }
+}
+
+#[test]
+fn convolutions_are_named_by_operation_and_filter() {
+    assert_eq!(named([3, 5], 1).name(false), "conv2d 3x5");
+    assert_eq!(named([1, 1], 1).name(false), "conv2d 1x1");
+    assert_eq!(named([3, 3], 2).name(false), "grouped conv2d 3x3");
+    assert_eq!(named([3, 3], 4).name(true), "depthwise conv2d 3x3");
+    let connected = Shape { input: [8, 1], output: [8, 1], ..named([1, 1], 1) };
+    assert_eq!(connected.name(false), "fully connected");
+}

@@ -2,14 +2,13 @@
 //! if there is one.
 
 use super::DepthwiseConvolution;
-use crate::image::OfImages;
-use crate::name;
+use crate::of_images::OfImages;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 impl PreparedKernel for OfImages<DepthwiseConvolution> {
     fn name(&self) -> String {
-        let operation = name::convolution(self.kernel.shape(), true);
+        let operation = self.kernel.shape().name(true);
         format!("{operation} {}", self.kernel.kernel())
     }
 

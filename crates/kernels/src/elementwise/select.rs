@@ -47,10 +47,10 @@ impl Select {
         let sizes = [conditions.len(), then.len(), other.len()];
         assert_eq!(sizes, [output.len(); 3], "inputs of other sizes");
         for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
-            let mut rooms = [[T::zeroed(); BLOCK]; 2];
+            let mut buffers = [[T::zeroed(); BLOCK]; 2];
             for (block, output) in output.chunks_mut(BLOCK).enumerate() {
                 let part = start + block * BLOCK..start + block * BLOCK + output.len();
-                let [room_of_then, room_of_other] = &mut rooms;
+                let [room_of_then, room_of_other] = &mut buffers;
                 let [of_then, of_other] = &self.tables;
                 self.isa.run(Block {
                     then: recoded(of_then.as_ref(), &then[part.clone()], room_of_then),

@@ -4,7 +4,8 @@
 use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::image::{Image, ImageMut, OfImages};
+use crate::image::{Image, ImageMut};
+use crate::of_images::OfImages;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};

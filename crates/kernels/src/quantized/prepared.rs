@@ -4,15 +4,14 @@
 use super::convolution::{Convolution, UnpackedConvolution};
 use super::depthwise::Depthwise;
 use super::transposed_convolution::TransposedConvolution;
-use crate::image::OfImages;
-use crate::name;
+use crate::of_images::OfImages;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 impl PreparedKernel for OfImages<Convolution> {
     fn name(&self) -> String {
         let Self { kernel, .. } = self;
-        let (operation, algorithm) = (name::convolution(kernel.shape(), false), kernel.algorithm());
+        let (operation, algorithm) = (kernel.shape().name(false), kernel.algorithm());
         format!("{operation} {algorithm} {} {}", kernel.signedness().name(), kernel.kernel())
     }
 
@@ -39,7 +38,7 @@ impl PreparedKernel for OfImages<Convolution> {
 impl PreparedKernel for OfImages<Depthwise> {
     fn name(&self) -> String {
         let Self { kernel, .. } = self;
-        let operation = name::convolution(kernel.shape(), true);
+        let operation = kernel.shape().name(true);
         format!("{operation} direct {} {}", kernel.signedness().name(), kernel.kernel())
     }
 
@@ -66,7 +65,7 @@ impl PreparedKernel for OfImages<Depthwise> {
 impl PreparedKernel for OfImages<UnpackedConvolution> {
     fn name(&self) -> String {
         let Self { kernel, .. } = self;
-        let operation = name::convolution(kernel.shape(), kernel.is_depthwise());
+        let operation = kernel.shape().name(kernel.is_depthwise());
         format!("{operation} direct with packing {}", kernel.signedness().name())
     }
 
@@ -94,7 +93,7 @@ impl PreparedKernel for OfImages<UnpackedConvolution> {
 impl PreparedKernel for OfImages<TransposedConvolution> {
     fn name(&self) -> String {
         let Self { kernel, .. } = self;
-        let operation = name::transposed_convolution(kernel.shape().filter);
+        let operation = kernel.shape().name();
         let (elements, set) = (kernel.signedness().name(), kernel.kernel());
         format!("{operation} gemm by phases {elements} {set}")
     }

@@ -285,7 +285,7 @@ impl Kernel for Widen<'_> {
 /// after all that come before them, on this thread.
 ///
 /// # Panics
-/// If there are not as many elements.
+/// If there are fewer elements.
 pub fn f16_to_f32_in_place(set: InstructionSet, values: &mut [f32], elements: Range<usize>) {
     assert!(elements.end <= values.len(), "elements {elements:?} of {}", values.len());
     Isa::of(set).run(WidenInPlace { values, elements });

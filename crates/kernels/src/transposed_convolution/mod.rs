@@ -16,8 +16,8 @@ pub use shape::Shape;
 use crate::convolution::{Access, Taps};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
-use crate::image::{OfImages, Places, values_needed};
-use crate::name;
+use crate::image::{Places, values_needed};
+use crate::of_images::OfImages;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
@@ -42,7 +42,7 @@ struct Packed {
 
 impl PreparedKernel for OfImages<TransposedConvolution> {
     fn name(&self) -> String {
-        let operation = name::transposed_convolution(self.kernel.shape.filter);
+        let operation = self.kernel.shape.name();
         format!("{operation} {}", self.kernel.kernel())
     }
 

@@ -121,6 +121,12 @@ impl AlongAxis {
 }
 
 impl Shape {
+    /// The operation and the filter, for names of kernels.
+    pub(crate) fn name(&self) -> String {
+        let [height, width] = self.filter;
+        format!("transposed conv2d {height}x{width}")
+    }
+
     /// Whether the sizes can be computed: strides are not zero, no number of values is beyond memory,
     /// and not much more is cut off in front than the filter is large.
     pub fn is_valid(&self) -> bool {

@@ -1,7 +1,6 @@
 //! Kernels of dynamic ranges as prepared kernels. Input: the floats.
 
 use super::{Convolution, Rounding};
-use crate::name;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
@@ -11,7 +10,7 @@ impl PreparedKernel for Convolution {
         let layer = if shape.input == [1, 1] && shape.filter == [1, 1] {
             "fully connected".to_owned()
         } else {
-            name::convolution(shape, false)
+            shape.name(false)
         };
         format!("dynamic {layer} gemm i8 {}", self.kernel())
     }
