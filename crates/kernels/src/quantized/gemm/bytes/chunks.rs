@@ -5,11 +5,7 @@
 //! positive nor the negative weights that meet in one exceed [`CAPACITY`]. Which steps meet is free, so that
 //! there is nearly always room; a step whose weights exceed it alone becomes several with parts of them.
 
-// Helpers are inlined into the function that has the vector instructions.
-#![allow(clippy::inline_always)]
-
 use super::super::DEPTH;
-use crate::vector::{Isa, Kernel, Simd};
 
 /// Sums of weights of one sign in a lane, at most: `255 * 127` is below 2^15.
 const CAPACITY: i16 = 127;
@@ -27,7 +23,6 @@ pub(super) struct Step {
 
 /// The sums of a step's weights of one sign in a lane, one in each byte: positive and negative ones of the
 /// first lane and of the second. None if one exceeds the capacity.
-#[inline(always)]
 fn load([a, b, c, d]: [i16; DEPTH]) -> Option<u32> {
     // Of numbers with 9 bits: nothing wraps.
     let sums = |a: i16, b: i16| {
@@ -55,7 +50,6 @@ fn take(pair: &mut [i16]) -> [i16; 2] {
 }
 
 /// The first chunk that has room for a load.
-#[inline(always)]
 fn first_that_fits(held: &[u32], load: u32) -> Option<usize> {
     // It does not wrap; a check of that would be one for each.
     let fits = |held: &u32| held.wrapping_add(load) & EXCEEDED == 0;
@@ -71,9 +65,8 @@ fn first_that_fits(held: &[u32], load: u32) -> Option<usize> {
 }
 
 /// Fills chunks, one channel after the other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Chunks {
-    isa: Isa,
     /// Those that fill most first.
     order: Vec<(u32, Step)>,
     unordered: Vec<(u32, Step)>,
@@ -85,11 +78,6 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn new(isa: Isa) -> Self {
-        let (order, unordered, loads) = (Vec::new(), Vec::new(), Vec::new());
-        Self { isa, order, unordered, loads, filled: Vec::new(), steps: Vec::new() }
-    }
-
     /// Cuts the products of a channel, whose weights from -255 to 255 are given by four, into chunks of `size`
     /// steps, the last of which may do nothing. Gives the steps of all chunks.
     pub(super) fn fill(
@@ -97,14 +85,6 @@ impl Chunks {
         size: usize,
         weights: impl Iterator<Item = [i16; DEPTH]>,
     ) -> &[Step] {
-        let isa = self.isa;
-        isa.run(Fill { chunks: self, size, weights });
-        &self.steps
-    }
-
-    /// As [`Self::fill`].
-    #[inline(always)]
-    fn fill_inlined(&mut self, size: usize, weights: impl Iterator<Item = [i16; DEPTH]>) {
         self.unordered.clear();
         for (place, mut four) in (0..).zip(weights) {
             let mut push = |load: u32, weights: [i16; DEPTH]| {
@@ -150,10 +130,10 @@ impl Chunks {
                 }
             }
         }
+        &self.steps
     }
 
     /// By what steps fill, the most first; about, which is as good.
-    #[inline(always)]
     fn sort(&mut self) {
         const CLASSES: usize = 32;
         let class = |load: u32| {
@@ -178,26 +158,9 @@ impl Chunks {
     }
 }
 
-/// Comparing loads side by side takes vectors.
-struct Fill<'a, W> {
-    chunks: &'a mut Chunks,
-    size: usize,
-    weights: W,
-}
-
-impl<W: Iterator<Item = [i16; DEPTH]>> Kernel for Fill<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        self.chunks.fill_inlined(self.size, self.weights);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::InstructionSet;
     use proptest::prelude::*;
 
     proptest! {
@@ -210,7 +173,7 @@ mod tests {
             ], 0..90),
             size in 1..=MOST_STEPS,
         ) {
-            let mut chunks = Chunks::new(Isa::of(InstructionSet::best()));
+            let mut chunks = Chunks::default();
             // What was there before does not matter.
             chunks.fill(2, [[9; DEPTH]; 7].into_iter());
             let steps = chunks.fill(size, weights.iter().copied());

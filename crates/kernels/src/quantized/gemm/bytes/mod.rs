@@ -12,11 +12,10 @@ mod avx2;
 mod chunks;
 
 use super::super::requantize::{Form, LANES, Requantization};
-use super::super::{Activations, Signedness, Sums, Weights};
+use super::super::{Activations, Signedness, Sums};
 use super::{Common, DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
 use crate::team::Pace;
-use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
 use chunks::{Chunks, MOST_STEPS, Step};
@@ -46,8 +45,6 @@ const MOST_WEIGHTS: usize = 16 << 20;
 const PACKED_STEP: usize = DEPTH + size_of::<u16>();
 /// Channels that are looked at to choose the size of chunks.
 const SAMPLES: usize = 8;
-/// The size of chunks that is tried first.
-const LIKELY_STEPS: usize = 2;
 
 /// Where a channel's chunks are, of one piece.
 #[derive(Debug, Clone, Copy, Zeroable, Pod)]
@@ -109,24 +106,14 @@ fn fours<'a>(
 ) -> impl Iterator<Item = [i16; DEPTH]> + 'a {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
     let first = (source.first)(channel);
-    let Weights { values, signedness, zero_point } = source.weights;
-    #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
-    let centred = move |byte: u8| (signedness.value(byte) - zero_point) as i16;
-    let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps * DEPTH);
-    steps.map(move |_| {
+    steps.map(move |step| {
+        let (run, at) = (step / run_steps, step % run_steps * DEPTH);
         let start = first + (source.run_offset)(run) + at;
-        let bytes = &values[start..][..DEPTH.min(source.run_bytes - at)];
-        at += DEPTH;
-        if at >= source.run_bytes {
-            (run, at) = (run + 1, 0);
-        }
-        // Mostly there are four.
-        if let Ok(bytes) = <[u8; DEPTH]>::try_from(bytes) {
-            return bytes.map(centred);
-        }
         let mut four = [0; DEPTH];
-        for (weight, &byte) in four.iter_mut().zip(bytes) {
-            *weight = centred(byte);
+        for (index, weight) in four.iter_mut().enumerate().take(source.run_bytes - at) {
+            #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+            let centred = source.weights.centred(start + index) as i16;
+            *weight = centred;
         }
         four
     })
@@ -172,18 +159,17 @@ impl ByteMatrix {
         if !is_possible {
             return Ok(None);
         }
-        let isa = Isa::of(preparation.set());
         // Both are found in one go, and kept.
         let mut packed = Vec::new();
         let mut counts: Vec<u16> = Vec::new();
         let size = preparation.derive(1, |size: &mut [Size], pace| {
-            size[0].steps = choose_size(isa, source, steps) as u64;
+            size[0].steps = choose_size(source, steps) as u64;
             let size_of_chunks = usize::try_from(size[0].steps).unwrap_or(0);
             if size_of_chunks == 0 {
                 return;
             }
             let most = COST_OF_WORDS * steps * channels;
-            if !pack(isa, source, [steps, size_of_chunks, most], (&mut packed, &mut counts), pace) {
+            if !pack(source, steps, size_of_chunks, most, (&mut packed, &mut counts), pace) {
                 size[0].steps = 0;
             }
             size[0].bytes = packed.len() as u64;
@@ -396,45 +382,32 @@ impl ByteMatrix {
 
 /// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers.
 fn choose_size(
-    isa: Isa,
     source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
     steps: usize,
 ) -> usize {
-    let mut chunks = Chunks::new(isa);
+    let mut chunks = Chunks::default();
     let Some(piece) = pieces(steps).next() else { return 0 };
     let channels = || (0..source.channels).step_by(source.channels.div_ceil(SAMPLES));
     let words = COST_OF_WORDS * piece.len() * channels().count();
-    let mut cost_of = |size| {
+    let costs = (1..=MOST_STEPS).map(|size| {
         let of_channel = |channel| {
             chunks.fill(size, fours(source, channel, piece.clone())).len() / size * cost(size)
         };
-        channels().map(of_channel).sum::<usize>()
-    };
-    // Mostly 2 or 3 is best; once it takes more, it does so for all larger ones.
-    let mut best = (cost_of(LIKELY_STEPS), LIKELY_STEPS);
-    for size in LIKELY_STEPS + 1..=MOST_STEPS {
-        let cost = cost_of(size);
-        if cost >= best.0 {
-            break;
-        }
-        best = (cost, size);
-    }
-    if best.1 == LIKELY_STEPS {
-        best = (1..LIKELY_STEPS).map(|size| (cost_of(size), size)).fold(best, Ord::min);
-    }
-    let (cost, size) = best;
-    if cost < words { size } else { 0 }
+        (channels().map(of_channel).sum::<usize>(), size)
+    });
+    costs.min().filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
 }
 
 /// Packs the chunks of all pieces and channels, and counts them; false if they take more than `most`.
 fn pack(
-    isa: Isa,
     source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
-    [steps, size, most]: [usize; 3],
+    steps: usize,
+    size: usize,
+    most: usize,
     (packed, counts): (&mut Vec<u8>, &mut Vec<u16>),
     pace: &mut Pace<'_>,
 ) -> bool {
-    let mut chunks = Chunks::new(isa);
+    let mut chunks = Chunks::default();
     let mut all = 0;
     for piece in pieces(steps) {
         for channel in 0..source.channels {
