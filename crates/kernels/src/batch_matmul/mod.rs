@@ -258,6 +258,7 @@ impl BatchMatmul {
                 offset: 0,
                 segment_depth: depth,
                 panel: panel.as_ptr(),
+                panels: 1,
                 ahead: 0,
                 output: output.pointer(starts[product] + rows.start * row_stride + columns.start),
                 output_stride: *row_stride,

@@ -47,7 +47,8 @@ const PARTS_BETWEEN: usize = 16;
 /// The biases of parts after the first, for the widest panel.
 static ZEROS: [f32; 32] = [0.0; 32];
 
-/// A tile of the output, `ROWS` by as many columns as a panel has or fewer.
+/// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
+/// panels that follow each other.
 pub(crate) struct Tile<'a> {
     /// For each segment of the depth, where the `ROWS` rows of it are.
     pub(crate) segments: &'a [*const f32],
@@ -57,6 +58,8 @@ pub(crate) struct Tile<'a> {
     pub(crate) segment_depth: usize,
     /// The biases, and then a row for each value of the depth.
     pub(crate) panel: *const f32,
+    /// How many panels there are; of more than one each has all columns.
+    pub(crate) panels: usize,
     /// How far behind the panel's rows is what will be read soon, to be brought near meanwhile; 0
     /// for nothing.
     pub(crate) ahead: usize,
@@ -68,9 +71,23 @@ pub(crate) struct Tile<'a> {
     pub(crate) residual: Option<*const f32>,
     /// From one row to the next.
     pub(crate) residual_stride: usize,
-    /// How many columns are wanted; more than those of all vectors but the last.
+    /// How many columns of a panel are wanted; more than those of all vectors but the last.
     pub(crate) columns: usize,
     pub(crate) epilogue: &'a Epilogue,
+}
+
+impl Tile<'_> {
+    /// The part of one of the panels, each of which has this many values.
+    fn part(&self, index: usize, values: usize) -> Self {
+        let columns = index.wrapping_mul(self.columns);
+        Self {
+            panel: self.panel.wrapping_add(index.wrapping_mul(values)),
+            panels: 1,
+            output: self.output.wrapping_add(columns),
+            residual: self.residual.map(|residual| residual.wrapping_add(columns)),
+            ..*self
+        }
+    }
 }
 
 /// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
@@ -112,84 +129,89 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         if ROWS > rows || VECTORS > vectors {
             unreachable!("no such tile");
         }
-        let Self { tile, biases } = self;
-        for_rows!({
-            let row = tile.output.wrapping_add(tile.output_stride.wrapping_mul(ROW));
-            prefetch_to_write(row);
-            if VECTORS * S::LANES > LINE {
-                prefetch_to_write(row.wrapping_add(LINE));
-            }
-        });
-        // SAFETY: `run_part` was promised that the panel, the biases and the segments are there.
-        unsafe {
-            let mut panel = tile.panel;
-            let ahead = tile.ahead;
-            // A copy, which no store to the output can be thought to change.
-            let epilogue = *tile.epilogue;
-            let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-            for_vectors!({
-                let bias = load(simd, biases.add(VECTOR * S::LANES));
-                for_rows!({ sums[ROW][VECTOR] = bias });
+        let Self { tile, mut biases } = self;
+        let (mut panel, mut output, mut residual) = (tile.panel, tile.output, tile.residual);
+        for _ in 0..tile.panels {
+            for_rows!({
+                let row = output.wrapping_add(tile.output_stride.wrapping_mul(ROW));
+                prefetch_to_write(row);
+                if VECTORS * S::LANES > LINE {
+                    prefetch_to_write(row.wrapping_add(LINE));
+                }
             });
-            panel = panel.add(VECTORS * S::LANES);
-            for segment in tile.segments.chunks_exact(ROWS) {
-                let mut rows = [std::ptr::null::<f32>(); ROWS];
-                for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
-                let fours = tile.segment_depth & !3;
-                let mut depth = 0;
-                while depth < fours {
-                    prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth, panel, &mut sums);
-                    panel = panel.add(VECTORS * S::LANES);
-                    prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth | 1, panel, &mut sums);
-                    panel = panel.add(VECTORS * S::LANES);
-                    prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth | 2, panel, &mut sums);
-                    panel = panel.add(VECTORS * S::LANES);
-                    prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth | 3, panel, &mut sums);
-                    panel = panel.add(VECTORS * S::LANES);
-                    depth = depth.wrapping_add(4);
+            // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
+            unsafe {
+                let ahead = tile.ahead;
+                // A copy, which no store to the output can be thought to change.
+                let epilogue = *tile.epilogue;
+                let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+                for_vectors!({
+                    let bias = load(simd, biases.add(VECTOR * S::LANES));
+                    for_rows!({ sums[ROW][VECTOR] = bias });
+                });
+                panel = panel.add(VECTORS * S::LANES);
+                for segment in tile.segments.chunks_exact(ROWS) {
+                    let mut rows = [std::ptr::null::<f32>(); ROWS];
+                    for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
+                    let fours = tile.segment_depth & !3;
+                    let mut depth = 0;
+                    while depth < fours {
+                        prefetch(panel.wrapping_add(ahead));
+                        step(simd, &rows, depth, panel, &mut sums);
+                        panel = panel.add(VECTORS * S::LANES);
+                        prefetch(panel.wrapping_add(ahead));
+                        step(simd, &rows, depth | 1, panel, &mut sums);
+                        panel = panel.add(VECTORS * S::LANES);
+                        prefetch(panel.wrapping_add(ahead));
+                        step(simd, &rows, depth | 2, panel, &mut sums);
+                        panel = panel.add(VECTORS * S::LANES);
+                        prefetch(panel.wrapping_add(ahead));
+                        step(simd, &rows, depth | 3, panel, &mut sums);
+                        panel = panel.add(VECTORS * S::LANES);
+                        depth = depth.wrapping_add(4);
+                    }
+                    while depth < tile.segment_depth {
+                        prefetch(panel.wrapping_add(ahead));
+                        step(simd, &rows, depth, panel, &mut sums);
+                        panel = panel.add(VECTORS * S::LANES);
+                        depth = depth.wrapping_add(1);
+                    }
                 }
-                while depth < tile.segment_depth {
-                    prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth, panel, &mut sums);
-                    panel = panel.add(VECTORS * S::LANES);
-                    depth = depth.wrapping_add(1);
-                }
-            }
-            if tile.columns == VECTORS * S::LANES {
-                for_rows!({
-                    for_vectors!({
-                        let mut value = sums[ROW][VECTOR];
-                        if let Some(residual) = tile.residual {
-                            let from = residual
-                                .add(tile.residual_stride.wrapping_mul(ROW))
+                if tile.columns == VECTORS * S::LANES {
+                    for_rows!({
+                        for_vectors!({
+                            let mut value = sums[ROW][VECTOR];
+                            if let Some(residual) = residual {
+                                let from = residual
+                                    .add(tile.residual_stride.wrapping_mul(ROW))
+                                    .add(VECTOR * S::LANES);
+                                value = simd.add(value, load(simd, from));
+                            }
+                            value = epilogue.apply(simd, value);
+                            let to = output
+                                .add(tile.output_stride.wrapping_mul(ROW))
                                 .add(VECTOR * S::LANES);
-                            value = simd.add(value, load(simd, from));
-                        }
-                        value = epilogue.apply(simd, value);
-                        let to = tile
-                            .output
-                            .add(tile.output_stride.wrapping_mul(ROW))
-                            .add(VECTOR * S::LANES);
-                        simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
+                            simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
+                        });
                     });
-                });
-            } else {
-                // Through a copy in memory, so that this rare case takes little code; indices that
-                // are not constant would keep the sums themselves there.
-                let mut copies = [[simd.splat(0.0); VECTORS]; ROWS];
-                for_rows!({
-                    for_vectors!({ copies[ROW][VECTOR] = sums[ROW][VECTOR] });
-                });
-                for (row, copies) in copies.iter().enumerate() {
-                    for (vector, &copy) in copies.iter().enumerate() {
-                        finish_partial(simd, tile, [row, vector], copy);
+                } else {
+                    // Through a copy in memory, so that this rare case takes little code; indices that
+                    // are not constant would keep the sums themselves there.
+                    let mut copies = [[simd.splat(0.0); VECTORS]; ROWS];
+                    for_rows!({
+                        for_vectors!({ copies[ROW][VECTOR] = sums[ROW][VECTOR] });
+                    });
+                    for (row, copies) in copies.iter().enumerate() {
+                        for (vector, &copy) in copies.iter().enumerate() {
+                            finish_partial(simd, tile, [row, vector], copy);
+                        }
                     }
                 }
             }
+            // The next panel is right behind this one, and begins with its own biases.
+            biases = panel;
+            output = output.wrapping_add(VECTORS * S::LANES);
+            residual = residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
         }
     }
 }
@@ -330,11 +352,11 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// Computes a tile.
 ///
 /// # Safety
-/// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; the
+/// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; each
 /// panel has `vectors * lanes` values for the biases and for each value of the depth; the output has
-/// `columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
+/// `panels * columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
-/// `(vectors - 1) * lanes`.
+/// `(vectors - 1) * lanes`, and with more than one panel `vectors * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
     // SAFETY: as the caller promises.
     unsafe { run_tile_until(isa, rows, vectors, tile, None) };
@@ -352,13 +374,22 @@ pub(crate) unsafe fn run_tile_until(
     tile: &Tile<'_>,
     stop: Option<&Stop>,
 ) {
-    let segments = tile.segments.len() / rows;
-    if segments.wrapping_mul(tile.segment_depth) <= 2 * PART_DEPTH {
+    debug_assert!(tile.panels == 1 || tile.columns == vectors * isa.lanes());
+    if tile.segments.len().wrapping_mul(tile.segment_depth) <= rows.wrapping_mul(2 * PART_DEPTH) {
         // SAFETY: as the caller promises; a panel begins with its biases.
         unsafe { run_part(isa, rows, vectors, tile, tile.panel) };
         return;
     }
+    let segments = tile.segments.len() / rows;
     let width = vectors * isa.lanes();
+    if tile.panels > 1 {
+        for index in 0..tile.panels {
+            let tile = tile.part(index, width * (1 + segments * tile.segment_depth));
+            // SAFETY: as the caller promises: one of the panels, and the columns of it.
+            unsafe { run_tile_until(isa, rows, vectors, &tile, stop) };
+        }
+        return;
+    }
     assert!(width <= ZEROS.len(), "a panel of {width} columns");
     // Some segments together, or a segment in pieces.
     let together = (PART_DEPTH / tile.segment_depth).max(1);
@@ -399,13 +430,19 @@ pub(crate) unsafe fn run_tile_until(
 /// The whole of a tile's depth at once.
 ///
 /// # Safety
-/// As [`run_tile`], with `vectors * lanes` biases at `biases`; the panel's first row is not read. The
+/// As [`run_tile`], with `vectors * lanes` biases at `biases`; the first panel's first row is not read. The
 /// residual may be the output.
 unsafe fn run_part(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>, biases: *const f32) {
     #[cfg(target_arch = "aarch64")]
     if let Isa::Neon(simd) = isa {
         // SAFETY: as the caller promises.
         unsafe { super::neon::run_part(simd, rows, vectors, tile, biases) };
+        let values = vectors * isa.lanes() * (1 + tile.segments.len() / rows * tile.segment_depth);
+        for index in 1..tile.panels {
+            let tile = tile.part(index, values);
+            // SAFETY: as the caller promises: one of the panels, which begins with its biases.
+            unsafe { super::neon::run_part(simd, rows, vectors, &tile, tile.panel) };
+        }
         return;
     }
     macro_rules! choose {

@@ -19,13 +19,14 @@ mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, Tile, largest_tile, run_tile, run_tile_until};
+use panels::Run;
 pub(crate) use panels::{Panels, Unpacked};
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
 use crate::parts::even_tasks;
-use crate::team::{Pace, Stop};
+use crate::team::{Pace, Stop, WORK_BETWEEN};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use std::mem::MaybeUninit;
@@ -316,6 +317,60 @@ pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
     start(index)..start(index + 1)
 }
 
+/// The rows of some tiles. Nothing is divided on the way: there are tiles of a few nanoseconds.
+#[derive(Debug, Clone)]
+struct TileRows {
+    tiles: usize,
+    /// The next one's first row, and which tile of its line it is.
+    row: usize,
+    of_line: usize,
+    tiles_by_line: usize,
+    /// Rows of a tile, and of how many of a line's tiles there is one more.
+    quotient: usize,
+    remainder: usize,
+    /// `of_line * remainder` modulo `tiles_by_line`.
+    error: usize,
+}
+
+impl Gemm {
+    /// The rows of tiles, which are [parts](part) of their lines.
+    fn tile_rows(&self, tiles: Range<usize>) -> TileRows {
+        let Self { rows, tiles_by_line, .. } = *self;
+        let (line, of_line) = (tiles.start / tiles_by_line, tiles.start % tiles_by_line);
+        let remainder = rows.line % tiles_by_line;
+        TileRows {
+            tiles: tiles.len(),
+            row: line * rows.line + part(rows.line, tiles_by_line, of_line).start,
+            of_line,
+            tiles_by_line,
+            quotient: rows.line / tiles_by_line,
+            remainder,
+            error: of_line * remainder % tiles_by_line,
+        }
+    }
+}
+
+impl Iterator for TileRows {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        self.tiles = self.tiles.checked_sub(1)?;
+        let mut rows = self.quotient;
+        self.error += self.remainder;
+        if self.error >= self.tiles_by_line {
+            self.error -= self.tiles_by_line;
+            rows += 1;
+        }
+        self.of_line += 1;
+        if self.of_line == self.tiles_by_line {
+            (self.of_line, self.error) = (0, 0);
+        }
+        let start = self.row;
+        self.row += rows;
+        Some(start..self.row)
+    }
+}
+
 /// A product that is being computed.
 pub(crate) struct Product<'a> {
     gemm: &'a Gemm,
@@ -353,14 +408,14 @@ impl Product<'_> {
         let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
         let step = self.gemm.tiles_by_panel;
         if step == 1 {
-            for tile in tiles {
-                let rows = self.tile_rows(tile);
+            let runs = self.gemm.panels.runs(panels, WORK_BETWEEN / products);
+            for rows in self.gemm.tile_rows(tiles) {
                 let segments = self.locate(&rows, scratch, &mut table);
-                for panel in panels.clone() {
-                    if pace.is_over(products) {
+                for run in runs.clone() {
+                    if pace.is_over(products.saturating_mul(run.count)) {
                         return;
                     }
-                    self.tile(&rows, segments, (panel, 0), stop);
+                    self.tile(&rows, segments, &run, 0, stop);
                 }
             }
             return;
@@ -368,30 +423,22 @@ impl Product<'_> {
         let mut next = tiles.start;
         while next < tiles.end {
             let block = next..tiles.end.min(next + step);
-            for panel in panels.clone() {
-                let of_panel = self.gemm.panels.panel(panel);
-                let values = self.gemm.panels.values_of(self.panels, &of_panel).len();
-                for (index, tile) in block.clone().enumerate() {
+            let rows_of_block = self.gemm.tile_rows(block.clone());
+            for run in self.gemm.panels.runs(panels.clone(), 1) {
+                let values = self.gemm.panels.values_of_run(self.panels, &run).len();
+                for (index, rows) in rows_of_block.clone().enumerate() {
                     if pace.is_over(products) {
                         return;
                     }
-                    let rows = self.tile_rows(tile);
                     let segments = self.locate(&rows, scratch, &mut table);
                     // Each of the first tiles asks for one vector of each row of the next panel.
                     let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
                     let ahead = if index < vectors { values + index * lanes } else { 0 };
-                    self.tile(&rows, segments, (panel, ahead), stop);
+                    self.tile(&rows, segments, &run, ahead, stop);
                 }
             }
             next = block.end;
         }
-    }
-
-    fn tile_rows(&self, tile: usize) -> Range<usize> {
-        let Gemm { rows, tiles_by_line, .. } = self.gemm;
-        let (line, tile) = (tile / tiles_by_line, tile % tiles_by_line);
-        let of_line = part(rows.line, *tiles_by_line, tile);
-        line * rows.line + of_line.start..line * rows.line + of_line.end
     }
 
     fn locate<'t>(
@@ -411,16 +458,18 @@ impl Product<'_> {
         &self,
         rows: &Range<usize>,
         segments: &[*const f32],
-        (panel, ahead): (usize, usize),
+        run: &Run,
+        ahead: usize,
         stop: &Stop,
     ) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;
-        let panel = panels.panel(panel);
+        let panel = &run.first;
         let tile = Tile {
             segments,
             offset: panel.group * self.rows.group_stride(),
             segment_depth: self.rows.segment_depth(),
-            panel: panels.values_of(self.panels, &panel).as_ptr(),
+            panel: panels.values_of_run(self.panels, run).as_ptr(),
+            panels: run.count,
             ahead,
             output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
             output_stride: self.places.stride(),
@@ -433,8 +482,8 @@ impl Product<'_> {
         };
         // SAFETY: `Rows` promises the values of the segments, of all of its groups, and `Gemm::product`
         // has seen that there are no fewer groups than the panels have and that the depth is that of the
-        // panels. `values_of` gives all values of the panel, or panics; `Gemm::new` has seen that its
-        // vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
+        // panels. `values_of_run` gives all values of the panels, or panics, and of more than one all are whole;
+        // `Gemm::new` has seen that their vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
         // the rows and columns; those of a tile are of one line. Tiles are different for each task and
         // within it, so no one else touches this one.
         unsafe { run_tile_until(*isa, rows.len(), panel.vectors, &tile, Some(stop)) };

@@ -217,6 +217,11 @@ impl Panels {
         self.cut.panel(index)
     }
 
+    /// Some panels, as many together as are whole and follow each other, `most` of them.
+    pub(super) fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
+        self.cut.runs(panels, most)
+    }
+
     /// Values of all panels.
     pub(crate) fn count_values(&self) -> usize {
         self.cut.values()
@@ -255,6 +260,11 @@ impl Panels {
         let end = last.start + self.cut.panel_values(last);
         assert!(end <= all.len(), "{} and not {end} values of the panels", all.len());
         &all[first.start..end]
+    }
+
+    /// The values of all panels of a run, out of those of all.
+    pub(super) fn values_of_run<'a>(&self, all: &'a [f32], run: &Run) -> &'a [f32] {
+        &all[run.first.start..][..run.count * self.cut.panel_values(&run.first)]
     }
 
     /// The values of all panels; nothing of columns that are packed at run time.
@@ -303,13 +313,17 @@ impl Cut {
     }
 
     fn count(&self) -> usize {
-        self.groups * self.group_columns.div_ceil(self.blocking.columns())
+        self.groups * self.panels_of_group()
+    }
+
+    fn panels_of_group(&self) -> usize {
+        self.group_columns.div_ceil(self.blocking.columns())
     }
 
     fn panel(&self, index: usize) -> Panel {
         let Blocking { lanes, .. } = self.blocking;
         let width = self.blocking.columns();
-        let by_group = self.group_columns.div_ceil(width);
+        let by_group = self.panels_of_group();
         let (group, first) = (index / by_group, index % by_group * width);
         let columns = width.min(self.group_columns - first);
         let start = group * self.group_columns + first;
@@ -322,9 +336,79 @@ impl Cut {
         }
     }
 
+    fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
+        let by_group = self.panels_of_group();
+        Runs {
+            cut: *self,
+            left: panels.len(),
+            most: most.max(1),
+            next: self.panel(panels.start),
+            left_of_group: by_group - panels.start % by_group,
+        }
+    }
+
     /// Values of a panel.
     fn panel_values(&self, panel: &Panel) -> usize {
         (1 + self.depth) * panel.vectors * self.blocking.lanes
+    }
+}
+
+/// Panels side by side that are whole, or a narrower one.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) first: Panel,
+    pub(super) count: usize,
+}
+
+/// See [`Panels::runs`]. Nothing is divided on the way: there are runs of a few nanoseconds.
+#[derive(Debug, Clone)]
+pub(super) struct Runs {
+    cut: Cut,
+    left: usize,
+    most: usize,
+    /// The first panel of the next run, if there is one.
+    next: Panel,
+    /// Panels of its group from there on.
+    left_of_group: usize,
+}
+
+impl Iterator for Runs {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        if self.left == 0 {
+            return None;
+        }
+        let Cut { blocking, group_columns, .. } = self.cut;
+        let width = blocking.columns();
+        let first = self.next.clone();
+        let is_whole = first.columns.len() == width;
+        // The last one of a group may be narrower.
+        let of_group = first.group * group_columns + group_columns - first.columns.start;
+        let is_even = self.left_of_group * width == of_group;
+        let whole = if is_even { self.left_of_group } else { self.left_of_group - 1 };
+        let count = if is_whole { whole.min(self.left).min(self.most) } else { 1 };
+        self.left -= count;
+        self.left_of_group -= count;
+        let start = first.start + count * self.cut.panel_values(&first);
+        let (mut group, mut column) = (first.group, first.columns.end + (count - 1) * width);
+        if self.left_of_group == 0 && self.left > 0 {
+            group += 1;
+            column = group * group_columns;
+            self.left_of_group = self.cut.panels_of_group();
+        }
+        let columns = width.min((group + 1) * group_columns - column);
+        self.next = Panel {
+            group,
+            columns: column..column + columns,
+            vectors: if columns == width {
+                blocking.vectors
+            } else {
+                columns.div_ceil(blocking.lanes)
+            },
+            start,
+        };
+        Some(Run { first, count })
     }
 }
 
@@ -360,6 +444,37 @@ mod tests {
         for panel in (0..4).map(|index| panels.panel(index)) {
             assert_eq!(panel.start, end);
             end += panels.values(&panel).len();
+        }
+    }
+
+    #[test]
+    fn runs_are_all_panels_once() {
+        let blocking = Blocking { rows: 1, vectors: 2, lanes: 4 };
+        for (groups, group_columns) in [(1, 8), (1, 40), (1, 43), (1, 3), (3, 3), (2, 16), (3, 29)]
+        {
+            let cut = Cut { blocking, depth: 5, groups, group_columns };
+            for range in (0..cut.count()).flat_map(|a| (a..=cut.count()).map(move |b| a..b)) {
+                for most in [1, 2, 100] {
+                    let mut next = range.start;
+                    for Run { first, count } in cut.runs(range.clone(), most) {
+                        assert!((1..=most).contains(&count));
+                        for index in 0..count {
+                            let panel = cut.panel(next);
+                            assert!(count == 1 || panel.columns.len() == blocking.columns());
+                            assert_eq!(panel.group, first.group);
+                            assert_eq!(panel.vectors, first.vectors);
+                            assert_eq!(panel.start, first.start + index * cut.panel_values(&first));
+                            let column = first.columns.start + index * blocking.columns();
+                            assert_eq!(panel.columns.start, column);
+                            next += 1;
+                        }
+                    }
+                    assert_eq!(next, range.end.max(range.start));
+                }
+            }
+            let whole = cut.runs(0..cut.count(), 100).count();
+            let of_group = usize::from(group_columns >= 8) + usize::from(group_columns % 8 > 0);
+            assert_eq!(whole, groups * of_group, "{groups} groups of {group_columns}");
         }
     }
 }

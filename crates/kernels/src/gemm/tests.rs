@@ -68,6 +68,31 @@ proptest! {
         }
         prop_assert_eq!(end, length);
     }
+
+    #[test]
+    fn tiles_are_parts_of_lines(
+        line in 1_usize..200, lines in 1_usize..4, threads in 1_usize..4, (a, b) in (0.0..1.0, 0.0..1.0),
+    ) {
+        let set = InstructionSet::best();
+        let mut preparation = Preparation::new(set, threads);
+        let panels =
+            Panels::pack(&mut preparation, Blocking::of(set), 1, [1, 1], |_| 0.0, |_, _| 0.0).unwrap();
+        drop(preparation);
+        let plan = RowsPlan { count: lines * line, line, bytes: 4, scratch_values: 0 };
+        let gemm = Gemm::new(set, threads, plan, panels, Epilogue::NONE);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        let [a, b] = [a, b].map(|at: f64| (at * gemm.tiles as f64) as usize);
+        let range = a.min(b)..a.max(b) + 1;
+        let mut tiles = range.clone();
+        for rows in gemm.tile_rows(range) {
+            let tile = tiles.next().unwrap();
+            let (line_of_tile, of_line) = (tile / gemm.tiles_by_line, tile % gemm.tiles_by_line);
+            let expected = part(line, gemm.tiles_by_line, of_line);
+            let start = line_of_tile * line;
+            prop_assert_eq!(rows, start + expected.start..start + expected.end);
+        }
+        prop_assert!(tiles.is_empty());
+    }
 }
 
 #[test]

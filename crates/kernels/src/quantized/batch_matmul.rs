@@ -136,7 +136,7 @@ impl BatchMatmul {
                     0
                 },
                 wide: matrix
-                    .wide_row_bytes()
+                    .copied_row_bytes()
                     .map_or(0, |bytes| (rows.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
             };
             let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
@@ -296,12 +296,12 @@ impl BatchMatmul {
                 unsafe { matrix.row_terms(addresses.as_ptr(), count, &mut terms[..count]) };
             }
             let mut table_step = count;
-            if matrix.wide_row_bytes().is_some() {
+            if matrix.copied_row_bytes().is_some() {
                 let mut wide_rows = [std::ptr::null(); ROWS];
                 let wide = bytemuck::cast_slice_mut(wide);
                 // SAFETY: the addresses of rows of `inner` bytes, rounded up to a multiple of four.
                 unsafe {
-                    matrix.widen(addresses.as_ptr(), count, wide, &mut wide_rows[..count]);
+                    matrix.copy_rows(addresses.as_ptr(), count, wide, &mut wide_rows[..count]);
                 }
                 (addresses, table_step) = (wide_rows, 0);
             }

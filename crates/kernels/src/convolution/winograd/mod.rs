@@ -265,6 +265,7 @@ impl Winograd {
                 offset: 0,
                 segment_depth: inputs,
                 panel: self.panels.values(&panel).as_ptr(),
+                panels: 1,
                 ahead: 0,
                 output: to.pointer(start),
                 output_stride: outputs,

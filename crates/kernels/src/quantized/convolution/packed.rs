@@ -31,9 +31,9 @@ const GROUPS_BETWEEN: usize = 256;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
-/// Bytes of rows that are widened together for kernels that want that: many, since all weights are read
+/// Bytes of rows that are copied together for kernels that want that: many, since all weights are read
 /// again for each table, but they should stay in the second cache, together with those of a block.
-const WIDE_BYTES: usize = 224 << 10;
+const COPIED_BYTES: usize = 256 << 10;
 
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
@@ -83,6 +83,15 @@ impl Products {
             Self::Rows(matrices) => matrices[0].blocks().len(),
             #[cfg(target_arch = "x86_64")]
             Self::Bytes(matrix) => matrix.blocks(),
+        }
+    }
+
+    /// The bits of copied inputs that are inverted.
+    fn input_flip(&self) -> u8 {
+        match self {
+            Self::Rows(matrices) => matrices[0].input_flip(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Bytes(_) => 0,
         }
     }
 
@@ -184,13 +193,12 @@ impl Packed {
                 let multipliers = preparation.copied(multipliers, "multipliers of channels")?;
                 let requantization = Requantization { multipliers, ..*requantization };
                 let source = source(group);
-                matrices.push(Matrix::new(
-                    variant,
-                    &source,
-                    activations,
-                    requantization,
-                    preparation,
-                )?);
+                let mut matrix =
+                    Matrix::new(variant, &source, activations, requantization, preparation)?;
+                if is_staged {
+                    matrix.take_unsigned();
+                }
+                matrices.push(matrix);
             }
             if matrices.is_empty() {
                 return Ok(None);
@@ -232,6 +240,14 @@ impl Packed {
     #[cfg(all(test, target_arch = "x86_64"))]
     pub(super) fn multiplies_bytes(&self) -> bool {
         matches!(self.products, Products::Bytes(_))
+    }
+
+    /// Whether the kernel never sees signed inputs, though they are.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn makes_inputs_unsigned(&self) -> bool {
+        let Products::Rows(matrices) = &self.products else { return false };
+        let matrix = &matrices[0];
+        matrix.common.is_signed && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
     }
 
     pub(super) fn tasks(&self) -> usize {
@@ -300,13 +316,16 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
         }
     };
     let pixels = pixels.min(ROW_PIXELS);
-    let (Some(row_bytes), Some(block)) = (matrix.wide_row_bytes(), matrix.blocks().first()) else {
+    let (Some(row_bytes), Some(block)) = (matrix.copied_row_bytes(), matrix.blocks().first())
+    else {
         return (pixels, 0);
     };
-    // Whole tiles.
+    // Whole tiles, and about the same number each time.
     let tile_rows = matrix.tile_rows(block);
-    let fitting = (WIDE_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
-    let pixels = pixels.min(fitting).min(shape.output_pixels().max(1));
+    let fitting = (COPIED_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
+    let most = pixels.min(fitting);
+    let even = together.div_ceil(together.div_ceil(most).max(1)).next_multiple_of(tile_rows);
+    let pixels = even.min(most).min(shape.output_pixels().max(1));
     // Row and tile are shorter than the packed weights.
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
@@ -404,7 +423,8 @@ impl Work<'_> {
         while row < end {
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
-            stage.copy(shape, self.input, padding, [batch, y, rows], copy, &mut pace);
+            let flip = self.convolution.products.input_flip();
+            stage.copy(shape, self.input, (padding, flip), [batch, y, rows], copy, &mut pace);
             if pace.is_over(0) {
                 return;
             }
@@ -473,15 +493,15 @@ impl Work<'_> {
         let (start, output_step) = (self.output.start(first), self.output.stride());
         let inputs = matrix.common.runs * matrix.common.run_bytes * count;
         let (mut start_of_rows, mut table_step) = (table.start(), count);
-        let mut wide_rows = [std::ptr::null(); PIXELS];
-        if matrix.wide_row_bytes().is_some() {
+        let mut copied_rows = [std::ptr::null(); PIXELS];
+        if matrix.copied_row_bytes().is_some() {
             if pace.is_over(inputs) {
                 return;
             }
-            let wide = bytemuck::cast_slice_mut(memory);
+            let copies = bytemuck::cast_slice_mut(memory);
             // SAFETY: the caller's promise.
-            unsafe { matrix.widen(table.start(), count, wide, &mut wide_rows[..count]) };
-            (start_of_rows, table_step) = (wide_rows.as_ptr(), 0);
+            unsafe { matrix.copy_rows(table.start(), count, copies, &mut copied_rows[..count]) };
+            (start_of_rows, table_step) = (copied_rows.as_ptr(), 0);
         }
         for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
             if pace.is_over(inputs.saturating_mul(block.channels)) {

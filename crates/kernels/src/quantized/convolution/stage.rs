@@ -61,48 +61,65 @@ impl Stage {
         row + pixel + group as u128 + offset as u128 + (run as u128).next_multiple_of(4)
     }
 
-    /// Copies what `count` output rows from row `y` of image `batch` on see.
+    /// Copies what `count` output rows from row `y` of image `batch` on see, with the bits of `flip` inverted, also
+    /// in the padding.
     pub(super) fn copy(
         &self,
         shape: &Shape,
         input: Image<'_, u8>,
-        padding: u8,
+        (padding, flip): (u8, u8),
         [batch, y, count]: [usize; 3],
         to: &mut [u8],
         pace: &mut Pace<'_>,
     ) {
-        let (channels, [height, width]) = (shape.input_channels, shape.input);
         let rows = seen(shape, 0, count).expect("as many rows as output rows see");
-        for (index, to) in to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
+        for (index, copy) in
+            to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
         {
-            let row = (y * shape.stride[0] + index).checked_sub(shape.padding_before[0]);
-            let mut fill = |to: &mut [u8]| {
-                for block in pace.blocks(to.len(), 1) {
-                    to[block].fill(padding);
+            self.copy_row(shape, input, padding, [batch, y * shape.stride[0] + index], copy, pace);
+            if flip != 0 {
+                for block in pace.blocks(copy.len(), 1) {
+                    copy[block].iter_mut().for_each(|byte| *byte ^= flip);
                 }
-            };
-            let Some(row) = row.filter(|&row| row < height) else {
-                fill(to);
-                continue;
-            };
-            let before = shape.padding_before[1].saturating_mul(channels).min(to.len());
-            let (left, to) = to.split_at_mut(before);
-            fill(left);
-            let (to, right) = to.split_at_mut((width * channels).min(to.len()));
-            fill(right);
-            let from = &input.values[(batch * height + row) * width * input.pixel_stride..];
-            if input.pixel_stride == channels {
-                for block in pace.blocks(to.len(), 1) {
-                    to[block.clone()].copy_from_slice(&from[block]);
+            }
+        }
+    }
+
+    /// Copies a row of an image, counted from the padding before it on.
+    fn copy_row(
+        &self,
+        shape: &Shape,
+        input: Image<'_, u8>,
+        padding: u8,
+        [batch, row]: [usize; 2],
+        to: &mut [u8],
+        pace: &mut Pace<'_>,
+    ) {
+        let (channels, [height, width]) = (shape.input_channels, shape.input);
+        let row = row.checked_sub(shape.padding_before[0]).filter(|&row| row < height);
+        let mut fill = |to: &mut [u8]| {
+            for block in pace.blocks(to.len(), 1) {
+                to[block].fill(padding);
+            }
+        };
+        let Some(row) = row else { return fill(to) };
+        let before = shape.padding_before[1].saturating_mul(channels).min(to.len());
+        let (left, to) = to.split_at_mut(before);
+        fill(left);
+        let (to, right) = to.split_at_mut((width * channels).min(to.len()));
+        fill(right);
+        let from = &input.values[(batch * height + row) * width * input.pixel_stride..];
+        if input.pixel_stride == channels {
+            for block in pace.blocks(to.len(), 1) {
+                to[block.clone()].copy_from_slice(&from[block]);
+            }
+        } else {
+            let pixels = from.chunks(input.pixel_stride);
+            for (to, from) in to.chunks_exact_mut(channels).zip(pixels) {
+                if pace.is_over(channels) {
+                    return;
                 }
-            } else {
-                let pixels = from.chunks(input.pixel_stride);
-                for (to, from) in to.chunks_exact_mut(channels).zip(pixels) {
-                    if pace.is_over(channels) {
-                        return;
-                    }
-                    to.copy_from_slice(&from[..channels]);
-                }
+                to.copy_from_slice(&from[..channels]);
             }
         }
     }

@@ -260,6 +260,53 @@ fn products_of_bytes_agree() {
     }
 }
 
+/// Whether signed inputs are made unsigned before a kernel sees them.
+#[cfg(target_arch = "x86_64")]
+fn makes_inputs_unsigned(case: &Case, set: InstructionSet) -> bool {
+    let convolution = Convolution::prepare(
+        &case.shape,
+        case.weights(),
+        &case.bias,
+        case.activations,
+        case.requantization.clone(),
+        &mut Preparation::new(set, 1).without_winograd(),
+    );
+    let Kernel::Packed(packed) = convolution.unwrap().kernel else { return false };
+    packed.makes_inputs_unsigned()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn signed_inputs_that_were_made_unsigned_agree() {
+    let with_vnni = [InstructionSet::AvxVnni, InstructionSet::Avx512Vnni];
+    let sets: Vec<_> = with_vnni.into_iter().filter(|set| set.is_available()).collect();
+    // Rows that are copied as they are and with padding, then copies of rows of the image.
+    for sizes in [
+        [1, 1, 7, 512, 70],
+        [3, 1, 9, 64, 130],
+        [1, 1, 5, 36, 272],
+        [3, 2, 21, 3, 32],
+        [1, 1, 11, 1003, 40],
+    ] {
+        for (weight_signedness, weight_zero_point) in
+            [(Signedness::Signed, 0), (Signedness::Unsigned, 121)]
+        {
+            let mut case = typical(same(sizes), Signedness::Signed, weight_zero_point);
+            case.weight_signedness = weight_signedness;
+            for set in &sets {
+                assert!(makes_inputs_unsigned(&case, *set), "{sizes:?} {set}");
+            }
+            case.check();
+        }
+    }
+    for set in sets {
+        let few = typical(same([1, 1, 9, 16, 96]), Signedness::Signed, 0);
+        assert!(!makes_inputs_unsigned(&few, set), "{set}");
+        let unsigned = typical(same([1, 1, 7, 512, 70]), Signedness::Unsigned, 0);
+        assert!(!makes_inputs_unsigned(&unsigned, set), "{set}");
+    }
+}
+
 /// Sums of 16 bits as great and as small as they can be, and all of them.
 #[cfg(target_arch = "x86_64")]
 #[test]

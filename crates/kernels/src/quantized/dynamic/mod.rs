@@ -201,7 +201,7 @@ impl Convolution {
         let isa = Isa::of(set);
         let windows = (!shape.is_matrix_product()).then(|| Windows::new(shape));
         let wide_bytes = match &packed {
-            Packed::Matrix(matrix) => matrix.wide_row_bytes().unwrap_or(0),
+            Packed::Matrix(matrix) => matrix.copied_row_bytes().unwrap_or(0),
             Packed::Plain(_) => 0,
         };
         let row_bytes = inputs.checked_next_multiple_of(4).ok_or(too_large)?;
@@ -420,7 +420,7 @@ impl Convolution {
             }
         };
         let Packed::Matrix(matrix) = &self.weights else { return Some(narrow) };
-        let Some(wide_bytes) = matrix.wide_row_bytes() else { return Some(narrow) };
+        let Some(wide_bytes) = matrix.copied_row_bytes() else { return Some(narrow) };
         let all = wide.chunks_exact_mut(wide_bytes.max(1));
         for (row, wide) in (0..rows.len()).zip(all) {
             if pace.is_over(inputs / 16) {
@@ -431,7 +431,7 @@ impl Convolution {
             let wide = bytemuck::cast_slice_mut(wide);
             // SAFETY: the table has the address of one row, whose only run has as many bytes as inputs, and which
             // goes on to a multiple of four, as was checked when it was cut out.
-            unsafe { matrix.widen(&from.as_ptr(), 1, wide, &mut widened) };
+            unsafe { matrix.copy_rows(&from.as_ptr(), 1, wide, &mut widened) };
         }
         Some(Rows { bytes: wide, row_bytes: wide_bytes, read_bytes: wide_bytes })
     }

@@ -147,14 +147,14 @@ impl Arithmetic for Pairs {
 
 impl Words for Pairs {
     #[target_feature(enable = "avx2")]
-    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+    unsafe fn requantize<const R: usize>(
         matrix: &Matrix,
         block: &Block,
         sums: &[[i32; LANES]; R],
         output: (*mut u8, usize),
     ) {
         // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
+        unsafe { requantize_rows::<Self, R>(matrix, block, sums, output) }
     }
 }
 
@@ -203,6 +203,49 @@ pub(super) unsafe fn widen(
     }
 }
 
+/// As [`widen`], but that bytes stay bytes.
+///
+/// # Safety
+/// As of [`widen`].
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn copy(
+    (table, table_step): (*const *const u8, usize),
+    (runs, padded): (usize, usize),
+    flip: u8,
+    copies: &mut [u8],
+    addresses: &mut [*const u8],
+) {
+    let flips = _mm256_set1_epi8(flip.cast_signed());
+    let four_flips = u32::from_ne_bytes([flip; 4]);
+    let rows = copies.chunks_exact_mut((runs * padded).max(1)).zip(addresses);
+    for (row, (copy, address)) in rows.enumerate() {
+        *address = copy.as_ptr();
+        for (run, to) in copy.chunks_exact_mut(padded.max(1)).enumerate() {
+            let (vectors, rest) = to.as_chunks_mut::<32>();
+            let (halves, rest) = rest.as_chunks_mut::<16>();
+            // SAFETY: the caller's promises: as many bytes as there are to be written.
+            unsafe {
+                let mut from = *table.add(run.wrapping_mul(table_step).wrapping_add(row));
+                for to in vectors {
+                    let bytes = _mm256_xor_si256(_mm256_loadu_si256(from.cast()), flips);
+                    _mm256_storeu_si256(to.as_mut_ptr().cast(), bytes);
+                    from = from.add(32);
+                }
+                for to in halves {
+                    let flips = _mm256_castsi256_si128(flips);
+                    let bytes = _mm_xor_si128(_mm_loadu_si128(from.cast()), flips);
+                    _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
+                    from = from.add(16);
+                }
+                for to in rest.as_chunks_mut::<4>().0 {
+                    *to = (from.cast::<u32>().read_unaligned() ^ four_flips).to_ne_bytes();
+                    from = from.add(4);
+                }
+            }
+        }
+    }
+}
+
 impl Sums for [__m256i; 2] {
     #[inline(always)]
     unsafe fn load(from: &[i32; LANES]) -> Self {
@@ -221,7 +264,7 @@ impl Sums for [__m256i; 2] {
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+    unsafe fn finish<const R: usize, const W: usize>(
         matrix: &Matrix,
         block: &Block,
         lanes: &[ChannelLanes; W],

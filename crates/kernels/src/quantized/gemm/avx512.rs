@@ -173,14 +173,14 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
 
 impl<const VNNI: bool> tiles::Words for Words<VNNI> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+    unsafe fn requantize<const R: usize>(
         matrix: &Matrix,
         block: &Block,
         sums: &[[i32; LANES]; R],
         output: (*mut u8, usize),
     ) {
         // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
+        unsafe { requantize_rows::<Self, R>(matrix, block, sums, output) }
     }
 }
 
@@ -198,7 +198,7 @@ impl Sums for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+    unsafe fn finish<const R: usize, const W: usize>(
         matrix: &Matrix,
         block: &Block,
         lanes: &[ChannelLanes; W],
@@ -219,7 +219,7 @@ impl Sums for __m512i {
                     return store_scalar::<R, W>(matrix, block, output, step, &copy);
                 }
             };
-            store::<R, W, SIGNED>(matrix, block, (output, step), outputs);
+            store::<R, W>(matrix, block, (output, step), outputs);
         }
     }
 }
@@ -302,7 +302,7 @@ unsafe fn store_sums<const R: usize, const W: usize>(
 /// # Safety
 /// The caller has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
 #[inline(always)]
-unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
+unsafe fn store<const R: usize, const W: usize>(
     matrix: &Matrix,
     block: &Block,
     (output, step): (*mut u8, usize),
@@ -329,7 +329,11 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
                         outputs[(first + 3 / W).min(R - 1)],
                     ];
                     let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
-                    let bytes = limits.narrow4::<SIGNED>(parts);
+                    let bytes = if matrix.common.is_signed {
+                        limits.narrow4::<true>(parts)
+                    } else {
+                        limits.narrow4::<false>(parts)
+                    };
                     store_rows::<W>(block, output.wrapping_add(step.wrapping_mul(first)), step, bytes, R - first);
                 }
             )+};

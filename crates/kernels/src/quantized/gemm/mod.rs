@@ -54,6 +54,17 @@ pub(super) struct Tile<'a> {
     pub output_step: usize,
 }
 
+/// Where kernels find the inputs of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inputs {
+    /// In its runs, as they are stored.
+    Stored,
+    /// In its runs, where signed ones were made unsigned.
+    Unsigned,
+    /// One behind the other, where [`Matrix::copy_rows`] has brought them.
+    Copied,
+}
+
 /// What is the same for all tiles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common {

@@ -122,7 +122,7 @@ impl Sums for Quarters {
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+    unsafe fn finish<const R: usize, const W: usize>(
         matrix: &Matrix,
         block: &Block,
         lanes: &[ChannelLanes; W],

@@ -5,7 +5,7 @@ use super::super::requantize::{
     ChannelGroup, ChannelLanes, Form, LANES, Requantization, WORK_OF_CONSTANTS,
 };
 use super::super::{Activations, Signedness, Sums, Weights};
-use super::{Ahead, Common, DEPTH, Tile, Variant};
+use super::{Ahead, Common, DEPTH, Inputs, Tile, Variant};
 use crate::packing::PackedValues;
 use crate::team::Pace;
 use crate::{LINE_BYTES, Preparation, TooLarge};
@@ -53,6 +53,7 @@ impl Block {
 pub(in crate::quantized) struct Matrix {
     pub variant: Variant,
     pub common: Common,
+    pub(super) inputs: Inputs,
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
     /// they have 16 bits: first the first two of all lanes of all vectors, then the others.
@@ -205,6 +206,7 @@ impl Matrix {
         Ok(Self {
             variant,
             common,
+            inputs: inputs(variant, common, &blocks),
             blocks,
             weights: Some(packed),
             lanes: all_lanes,
@@ -245,9 +247,11 @@ impl Matrix {
         blocks.iter_mut().for_each(|block| block.lanes = 0);
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes = preparation.zeros(vectors, "constants of channels")?;
+        let common = Common { runs, run_bytes, is_signed: false, limits: (0, 0) };
         Ok(Self {
             variant,
-            common: Common { runs, run_bytes, is_signed: false, limits: (0, 0) },
+            common,
+            inputs: inputs(variant, common, &blocks),
             blocks,
             weights: Some(packed),
             lanes,
@@ -264,7 +268,7 @@ impl Matrix {
     }
 
     /// Packs several matrices of 16-bit weights, whose rows are 16-bit numbers too: in place of bytes that were
-    /// [widened](Self::widen), so that [`Self::compute_rows`] takes the addresses of rows of `depth` numbers, a
+    /// [widened](Self::copy_rows), so that [`Self::compute_rows`] takes the addresses of rows of `depth` numbers, a
     /// multiple of four. Outputs are the sums, as of [`Self::of_sums`]. [`Self::blocks`] has for each block of
     /// channels one of each matrix.
     ///
@@ -355,6 +359,7 @@ impl Matrix {
                 is_signed: signedness == Signedness::Signed,
                 limits: (requantization.min, requantization.max),
             },
+            inputs: Inputs::Stored,
             blocks,
             weights: None,
             lanes,
@@ -414,6 +419,7 @@ impl Matrix {
         Ok(Self {
             variant,
             common,
+            inputs: inputs(variant, common, &blocks),
             blocks,
             weights: None,
             lanes,
@@ -535,8 +541,8 @@ impl Matrix {
     /// # Safety
     /// The block is one of this matrix. The table holds the addresses of all runs of all rows,
     /// `(runs - 1) * table_step + rows` of them, and behind each as many bytes as a run has, rounded up
-    /// to a multiple of four, can be read. If [`Self::wide_row_bytes`] gives something, it holds instead
-    /// the addresses of widened rows, one for each. The weights are the block's, on a line:
+    /// to a multiple of four, can be read. If [`Self::copied_row_bytes`] gives something, it holds instead
+    /// the addresses of copied rows, one for each. The weights are the block's, on a line:
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
     /// `Block::weights` on. The outputs of the block's channels of the rows can be written, or of
     /// [`Self::of_sums`] four bytes for each of 16 lanes of its vectors, and no one else accesses them.
@@ -604,16 +610,29 @@ impl Matrix {
         self.variant.tile_rows(block.vectors)
     }
 
-    /// Bytes of a row as [`Self::widen`] writes it; none if rows are read as they are.
-    pub(in crate::quantized) fn wide_row_bytes(&self) -> Option<usize> {
-        let Common { runs, run_bytes, .. } = self.common;
-        // Less than the packed weights have.
-        let bytes = self.variant.input_bytes();
-        (bytes > 1).then(|| runs * run_bytes.next_multiple_of(DEPTH) * bytes)
+    /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
+    /// a copy or work in the kernel.
+    pub(in crate::quantized) fn take_unsigned(&mut self) {
+        if self.common.is_signed && self.variant.flips_inputs() {
+            self.inputs = Inputs::Unsigned;
+        }
     }
 
-    /// Widens rows to 16 bits where the kernel wants them so, for all blocks at once: their table then
-    /// has the addresses of the widened rows, one for each row, which are entered here.
+    /// The bits of inputs that are inverted before the kernel sees them.
+    pub(in crate::quantized) fn input_flip(&self) -> u8 {
+        if self.inputs == Inputs::Unsigned { 0x80 } else { 0 }
+    }
+
+    /// Bytes of a row as [`Self::copy_rows`] writes it; none if rows are read where they are.
+    pub(in crate::quantized) fn copied_row_bytes(&self) -> Option<usize> {
+        let Common { runs, run_bytes, .. } = self.common;
+        // Less than the packed weights have.
+        let bytes = runs * run_bytes.next_multiple_of(DEPTH) * self.variant.input_bytes();
+        (self.inputs == Inputs::Copied).then_some(bytes)
+    }
+
+    /// Copies rows as the kernel wants them, for all blocks at once: widened to 16 bits, or as unsigned bytes. Their table
+    /// then has the addresses of the copies, one for each row, which are entered here.
     ///
     /// # Safety
     /// As of [`Self::compute_rows`], for the table, of as many rows as there are addresses.
@@ -621,22 +640,30 @@ impl Matrix {
     /// # Panics
     /// If there is not enough memory for the rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-    pub(in crate::quantized) unsafe fn widen(
+    pub(in crate::quantized) unsafe fn copy_rows(
         &self,
         table: *const *const u8,
         table_step: usize,
-        wide: &mut [u16],
+        copies: &mut [u16],
         addresses: &mut [*const u8],
     ) {
         let Common { runs, run_bytes, is_signed, .. } = self.common;
         let padded = run_bytes.next_multiple_of(DEPTH);
         let flip = if is_signed { 0x80 } else { 0 };
-        let wide = &mut wide[..addresses.len() * runs * padded];
+        let bytes = addresses.len() * self.copied_row_bytes().expect("rows that are copied");
+        let copies = &mut copies[..bytes / 2];
+        let (table, row) = ((table, table_step), (runs, padded));
         match self.variant {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the caller's promise; the processor has the variant's instructions.
             Variant::Avx2 | Variant::Avx512 => unsafe {
-                super::avx2::widen((table, table_step), (runs, padded), flip, wide, addresses);
+                super::avx2::widen(table, row, flip, copies, addresses);
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Variant::Vnni | Variant::AvxVnni => unsafe {
+                let copies = bytemuck::cast_slice_mut(copies);
+                super::avx2::copy(table, row, flip, copies, addresses);
             },
             _ => unreachable!("rows are read as they are"),
         }
@@ -665,7 +692,8 @@ impl Matrix {
             Variant::Vnni => super::avx512::sum,
             _ => sum,
         };
-        let flip = if self.common.is_signed { 0x80 } else { 0 };
+        let is_flipped = self.common.is_signed && self.inputs != Inputs::Unsigned;
+        let flip = if is_flipped { 0x80 } else { 0 };
         for (row, term) in terms.iter_mut().enumerate() {
             let mut total = 0_i32;
             for run in 0..runs {
@@ -682,6 +710,22 @@ impl Matrix {
             }
             *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
         }
+    }
+}
+
+/// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
+const STEPS_TO_COPY: usize = 64;
+
+/// Where the kernel of a matrix finds inputs.
+fn inputs(variant: Variant, common: Common, blocks: &[Block]) -> Inputs {
+    let Common { runs, run_bytes, is_signed, .. } = common;
+    // No more than the bytes of the packed weights.
+    let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
+    let is_flipped = is_signed && variant.flips_inputs();
+    if variant.input_bytes() > 1 || is_flipped && steps >= STEPS_TO_COPY {
+        Inputs::Copied
+    } else {
+        Inputs::Stored
     }
 }
 

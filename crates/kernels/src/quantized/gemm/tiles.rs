@@ -10,7 +10,7 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::requantize::LANES;
-use super::{Ahead, Block, ChannelLanes, DEPTH, Matrix, Tile};
+use super::{Ahead, Block, ChannelLanes, DEPTH, Inputs, Matrix, Tile};
 
 /// 16 sums in registers.
 ///
@@ -29,7 +29,7 @@ pub(super) trait Sums: Copy {
     /// # Safety
     /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from
     /// the first row's address in such steps; of [`Form::Sums`](super::Form::Sums) the sums of all lanes.
-    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+    unsafe fn finish<const R: usize, const W: usize>(
         matrix: &Matrix,
         block: &Block,
         lanes: &[ChannelLanes; W],
@@ -52,7 +52,7 @@ pub(super) trait Arithmetic: Copy {
     /// Rows of a tile, at most, by the number of its block's vectors; 0 if there are no such blocks.
     const ROWS: [usize; 5];
 
-    /// Bytes of an input in a row; 2 if [`Matrix::widen`] widens rows, all runs of which are then one.
+    /// Bytes of an input in a row; 2 if [`Matrix::copy_rows`] widens rows, all runs of which are then one.
     /// [`step`](Self::step) takes four bytes of a row.
     const INPUT_BYTES: usize = 1;
 
@@ -65,7 +65,7 @@ pub(super) trait Arithmetic: Copy {
     /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line.
     unsafe fn weights(self, from: *const u8) -> Self::Weights;
 
-    /// Repeats four bytes in all lanes.
+    /// Repeats four bytes in all lanes: of signed numbers, or of unsigned ones.
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> Self::Inputs;
 
     /// Adds their products to each sum.
@@ -153,7 +153,7 @@ pub(super) trait Words: Arithmetic {
     ///
     /// # Safety
     /// As of [`Sums::finish`]; the processor has the instructions.
-    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+    unsafe fn requantize<const R: usize>(
         matrix: &Matrix,
         block: &Block,
         sums: &[[i32; LANES]; R],
@@ -184,13 +184,7 @@ pub(super) unsafe fn requantize<A: Words>(
     ) {
         let sums = sums.try_into().expect("this many rows");
         // SAFETY: the caller's promise.
-        unsafe {
-            if matrix.common.is_signed {
-                A::requantize::<R, true>(matrix, block, sums, output);
-            } else {
-                A::requantize::<R, false>(matrix, block, sums, output);
-            }
-        }
+        unsafe { A::requantize::<R>(matrix, block, sums, output) };
     }
     // SAFETY: the caller's promise.
     unsafe {
@@ -210,7 +204,7 @@ pub(super) unsafe fn requantize<A: Words>(
 /// As of that.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) unsafe fn requantize_rows<A: Words, const R: usize, const SIGNED: bool>(
+pub(super) unsafe fn requantize_rows<A: Words, const R: usize>(
     matrix: &Matrix,
     block: &Block,
     sums: &[[i32; LANES]; R],
@@ -223,7 +217,7 @@ pub(super) unsafe fn requantize_rows<A: Words, const R: usize, const SIGNED: boo
         for r in 1..R {
             vectors[r] = [A::Sums::load(&sums[r])];
         }
-        A::Sums::finish::<R, 1, SIGNED>(matrix, block, lanes, output, vectors);
+        A::Sums::finish::<R, 1>(matrix, block, lanes, output, vectors);
     }
 }
 
@@ -247,10 +241,11 @@ pub(super) unsafe fn compute<A: Arithmetic>(
     tiles: usize,
     ahead: &mut Ahead,
 ) {
-    let kernel = if matrix.common.is_signed {
-        kernel::<A, true>(block.vectors, tile.rows)
-    } else {
-        kernel::<A, false>(block.vectors, tile.rows)
+    let are_signed = matrix.common.is_signed && matrix.inputs == Inputs::Stored;
+    let kernel = match are_signed {
+        // Widened inputs are as if they had been unsigned.
+        true if const { A::INPUT_BYTES == 1 } => kernel::<A, true>(block.vectors, tile.rows),
+        _ => kernel::<A, false>(block.vectors, tile.rows),
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(matrix, block, tile, tiles, ahead) }
@@ -297,7 +292,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
 ) {
     let lanes: &[_; W] = tile.lanes.try_into().expect("one for each vector");
     let (mut runs, mut steps) = (matrix.common.runs, matrix.common.run_bytes.div_ceil(DEPTH));
-    if A::INPUT_BYTES > 1 {
+    if A::INPUT_BYTES > 1 || matrix.inputs == Inputs::Copied {
         // Fewer than the bytes of the packed weights.
         (runs, steps) = (1, runs.wrapping_mul(steps).wrapping_mul(A::INPUT_BYTES));
     }
@@ -333,7 +328,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
             }
             let output =
                 tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(tile.output_step));
-            A::Sums::finish::<R, W, SIGNED>(matrix, block, lanes, (output, tile.output_step), sums);
+            A::Sums::finish::<R, W>(matrix, block, lanes, (output, tile.output_step), sums);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 => Some(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 => Some(Self::Avx2),
+            InstructionSet::Avx2 | InstructionSet::AvxVnni => Some(Self::Avx2),
             _ => None,
         }
     }
@@ -163,7 +163,7 @@ impl Variant {
         }
     }
 
-    /// Bytes of an input in a row; 2 if [`Matrix::widen`] widens rows before they are multiplied.
+    /// Bytes of an input in a row; 2 if [`Matrix::copy_rows`] widens rows before they are multiplied.
     pub(super) fn input_bytes(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -171,6 +171,15 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::VnniWords => super::avx512::Words::<false>::INPUT_BYTES,
             _ => 1,
+        }
+    }
+
+    /// Whether it makes signed inputs unsigned in each step, if nothing did it before.
+    pub(super) fn flips_inputs(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::AvxVnni => true,
+            _ => false,
         }
     }
 

@@ -28,7 +28,7 @@ use crate::packing::product;
 use crate::parts::even_tasks;
 use crate::team::{Pace, Stop};
 use crate::vector::{Isa, WORDS};
-use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
+use crate::{Image, InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use transform::{
     Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Transforms, Two, filters,
 };
@@ -129,8 +129,8 @@ impl Size {
     }
 
     /// What it takes, in units of a multiplication by the kernel; none if it is not possible.
-    fn cost(self, shape: &Shape, variant: Variant) -> Option<u64> {
-        let costs = Costs::of(variant);
+    fn cost(self, shape: &Shape, set: InstructionSet) -> Option<u64> {
+        let costs = Costs::of(set);
         let [inputs, outputs] = [shape.input_channels, shape.output_channels];
         let weights = product(&[self.points(), inputs, outputs])?;
         if weights.checked_mul(2)? > MOST_WEIGHT_BYTES {
@@ -200,17 +200,18 @@ struct Costs {
 }
 
 impl Costs {
-    fn of(variant: Variant) -> Self {
-        match variant {
-            #[cfg(target_arch = "x86_64")]
-            Variant::VnniWords => {
+    fn of(set: InstructionSet) -> Self {
+        match set {
+            InstructionSet::Avx512Vnni => {
                 Self { of_two: [40, 470], of_four: [100, 1250], of_weight: 14, of_direct: 57 }
             }
-            #[cfg(target_arch = "x86_64")]
-            Variant::Avx512 => {
+            InstructionSet::Avx512 => {
                 Self { of_two: [20, 250], of_four: [60, 670], of_weight: 8, of_direct: 100 }
             }
-            // Products of bytes are faster, of weights as they mostly are.
+            // Products of bytes are faster: all of them with VNNI, those of most weights without.
+            InstructionSet::AvxVnni => {
+                Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 49 }
+            }
             _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 68 },
         }
     }
@@ -248,12 +249,12 @@ fn suits(shape: &Shape) -> bool {
 }
 
 /// The sizes of tiles that are likely to be faster than the plain product, the fastest first.
-fn sizes(shape: &Shape, variant: Variant) -> Vec<Size> {
+fn sizes(shape: &Shape, set: InstructionSet) -> Vec<Size> {
     let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
-    let direct = products.saturating_mul(Costs::of(variant).of_direct) / 100;
+    let direct = products.saturating_mul(Costs::of(set).of_direct) / 100;
     let mut sizes: Vec<(u64, Size)> = Size::ALL
         .into_iter()
-        .filter_map(|size| Some((size.cost(shape, variant)?, size)))
+        .filter_map(|size| Some((size.cost(shape, set)?, size)))
         .filter(|(cost, _)| u128::from(*cost) < direct)
         .collect();
     sizes.sort_by_key(|(cost, _)| *cost);
@@ -277,7 +278,7 @@ impl Winograd {
         if !suits(shape) {
             return Ok(None);
         }
-        let sizes = sizes(shape, variant);
+        let sizes = sizes(shape, preparation.set());
         if sizes.is_empty() {
             return Ok(None);
         }
