@@ -77,7 +77,7 @@ pub(crate) struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// The part of one of the panels; from the beginning of one to that of the next it is `values`.
+    /// The part of one of the panels, each of which has this many values.
     fn part(&self, index: usize, values: usize) -> Self {
         let columns = index.wrapping_mul(self.columns);
         Self {
