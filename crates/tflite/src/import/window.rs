@@ -209,7 +209,7 @@ impl GraphImporter<'_, '_> {
             let [outer, inner] = [count(&lengths[..axis])?, count(&lengths[axis + 1..])?];
             let length = lengths[axis];
             let rows = self.reshape(spread, with(vec![outer, length, 1, inner]))?;
-            let step = length_of(padding.between + 1)?;
+            let step = length_of(padding.between.saturating_add(1))?;
             let between = i32::try_from(padding.between).unwrap_or(i32::MAX);
             let borders = [0, 0, 0, 0, 0, between, 0, 0];
             let borders = self.builder.constant(OperandSpec::tensor_int32([4, 2]), &borders);
@@ -222,9 +222,11 @@ impl GraphImporter<'_, '_> {
             lengths[axis] -= step - 1;
             spread = self.block(joined, &vec![0; lengths.len()], with(lengths.clone()));
         }
-        let begins: Vec<i32> = paddings.iter().map(|it| narrow(-it.before.min(0))).collect();
+        let begins: Vec<i32> =
+            paddings.iter().map(|it| narrow(it.before.min(0).saturating_neg())).collect();
         let cut = paddings.iter().zip(&lengths).map(|(padding, length)| {
-            length_of(i64::from(*length) + padding.before.min(0) + padding.after.min(0))
+            let kept = i64::from(*length).saturating_add(padding.before.min(0));
+            length_of(kept.saturating_add(padding.after.min(0)))
         });
         let cut = cut.collect::<Imported<Vec<u32>>>()?;
         if cut != lengths {
