@@ -261,6 +261,10 @@ fn narrow(
     budget: &Budget,
     mut take: impl FnMut(&[u8]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
+    // What is left out has no place in the arena, and so is not aligned.
+    if bytes.is_empty() {
+        return Ok(());
+    }
     let values: &[f32] = bytemuck::cast_slice(bytes);
     let mut halves = [0; PIECE];
     for block in budget.blocks(values.len()) {
