@@ -113,7 +113,10 @@ impl Operation for Activation {
             Self::Clamp(activation) if output.is_quantized() => {
                 let (least, greatest) = activation_range::stored(*activation, output);
                 let dimensions = input.dimensions()?;
-                let elements = output.collect(&dimensions, input.integers()?.into_iter().map(|it| it.clamp(least, greatest)))?;
+                let elements = output.collect(
+                    &dimensions,
+                    input.integers()?.into_iter().map(|it| it.clamp(least, greatest)),
+                )?;
                 output.with_integers(dimensions, &elements)?
             }
             _ => real::map(input, output, |x| self.real(x))?,

@@ -17,7 +17,7 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::{doubles, is_double, is_wide, stored, wide, with_doubles};
+use crate::extension::{doubles, is_double, is_wide, stored, type_name, wide, with_doubles};
 use crate::operation::Operation;
 use crate::rules::requantize::Multiplier;
 use crate::rules::{activation_range, broadcast};
@@ -112,11 +112,11 @@ impl Operation for Arithmetic {
             _ => Operator::Add,
         };
         let activation = activation_range::decode(call.input(2))?;
-        let (first, is_int32) = (call.input(0), call.input(0).operand_type == OperandType::TensorInt32);
-        if (is_int32 || is_wide(first) || is_double(first))
-            && activation != FusedActivation::None
-        {
-            return Err(call.input(2).wrong("value", activation, "NONE with such elements"));
+        let (first, is_int32) =
+            (call.input(0), call.input(0).operand_type == OperandType::TensorInt32);
+        if (is_int32 || is_wide(first) || is_double(first)) && activation != FusedActivation::None {
+            let expected = format!("NONE with {}", type_name(first.operand_type));
+            return Err(call.input(2).wrong("value", activation, expected));
         }
         Ok(Self { operator, activation })
     }
@@ -131,21 +131,27 @@ impl Operation for Arithmetic {
         Ok(vec![if output.is_float() {
             let (of_a, of_b) = (a.f32s()?, b.f32s()?);
             let range = activation_range::real(self.activation);
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)))?;
+            let elements = output.collect(
+                &dimensions,
+                pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)),
+            )?;
             output.with_f32s(dimensions, &elements)?
         } else if is_double(output) {
             let (of_a, of_b) = (doubles(a)?, doubles(b)?);
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| self.doubles(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| self.doubles(of_a[i], of_b[j])))?;
             with_doubles(output, dimensions, &elements)?
         } else if is_wide(output) {
             let (of_a, of_b) = (wide(a)?, wide(b)?);
             let combine = self.wide_integers();
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
             stored(output, dimensions, &elements)?
         } else {
             let (of_a, of_b) = (a.integers()?, b.integers()?);
             let combine = self.integers(call);
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
             output.with_integers(dimensions, &elements)?
         }])
     }
@@ -330,7 +336,7 @@ mod tests {
         let integers = tensor(TensorInt32, [1]);
         assert_eq!(
             example(Mul, (integers.clone(), &[1.0]), (integers, &[1.0])).with_int32(2, 1).refusal(),
-            "MUL: value of input 2 (activation) is RELU, expected NONE with integers"
+            "MUL: value of input 2 (activation) is RELU, expected NONE with TENSOR_INT32"
         );
     }
 

@@ -76,11 +76,14 @@ impl Operation for Logical {
         let b = if *self == Self::Not { a } else { call.input(1) };
         let (dimensions, pairs) = broadcast::pairs(call, a, b)?;
         let (of_a, of_b) = (a.bools()?, b.bools()?);
-        let elements = output.collect(&dimensions, pairs.map(|(i, j)| match self {
-            Self::And => of_a[i] && of_b[j],
-            Self::Or => of_a[i] || of_b[j],
-            Self::Not => !of_a[i],
-        }))?;
+        let elements = output.collect(
+            &dimensions,
+            pairs.map(|(i, j)| match self {
+                Self::And => of_a[i] && of_b[j],
+                Self::Or => of_a[i] || of_b[j],
+                Self::Not => !of_a[i],
+            }),
+        )?;
         Ok(vec![output.with_bools(dimensions, &elements)?])
     }
 }

@@ -75,7 +75,8 @@ impl Operation for MaximumMinimum {
                 Self::Maximum => real::maximum,
                 Self::Minimum => real::minimum,
             };
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             output.with_f32s(dimensions, &elements)?
         } else if is_double(output) {
             let (of_a, of_b) = (doubles(a)?, doubles(b)?);
@@ -83,7 +84,8 @@ impl Operation for MaximumMinimum {
                 Self::Maximum => |a, b| if a.is_nan() || a > b { a } else { b },
                 Self::Minimum => |a, b| if a.is_nan() || a < b { a } else { b },
             };
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             with_doubles(output, dimensions, &elements)?
         } else if is_wide(output) {
             let (of_a, of_b) = (wide(a)?, wide(b)?);
@@ -91,7 +93,8 @@ impl Operation for MaximumMinimum {
                 Self::Maximum => i64::max,
                 Self::Minimum => i64::min,
             };
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             stored(output, dimensions, &elements)?
         } else {
             let (of_a, of_b) = (requantized(a, output)?, requantized(b, output)?);
@@ -99,7 +102,8 @@ impl Operation for MaximumMinimum {
                 Self::Maximum => i32::max,
                 Self::Minimum => i32::min,
             };
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             output.with_integers(dimensions, &elements)?
         }])
     }

@@ -186,7 +186,8 @@ impl Pooling {
         let [_, out_height, out_width, _] = out_sizes;
         let [filter_height, filter_width] = self.filter.map(|length| length as usize);
         let mut pooled = call.output(0).allocate(dimensions)?;
-        let mut seen = call.room(filter_height.min(height).saturating_mul(filter_width.min(width)))?;
+        let mut seen =
+            call.room(filter_height.min(height).saturating_mul(filter_width.min(width)))?;
         for batch in 0..batches {
             for y in 0..out_height {
                 for x in 0..out_width {

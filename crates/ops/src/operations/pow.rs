@@ -59,7 +59,8 @@ impl Operation for Pow {
         let (base, exponent, output) = (call.input(0), call.input(1), call.output(0));
         let (dimensions, pairs) = broadcast::pairs(call, base, exponent)?;
         let (bases, exponents) = (base.f32s()?, exponent.f32s()?);
-        let elements = output.collect(&dimensions, pairs.map(|(i, j)| self.real(bases[i], exponents[j])))?;
+        let elements =
+            output.collect(&dimensions, pairs.map(|(i, j)| self.real(bases[i], exponents[j])))?;
         Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }

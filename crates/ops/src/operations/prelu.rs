@@ -56,12 +56,14 @@ impl Operation for Prelu {
         let (dimensions, pairs) = broadcast::pairs(call, input, alpha)?;
         Ok(vec![if output.is_float() {
             let (inputs, alphas) = (input.f32s()?, alpha.f32s()?);
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| self.real(inputs[i], alphas[j])))?;
+            let elements =
+                output.collect(&dimensions, pairs.map(|(i, j)| self.real(inputs[i], alphas[j])))?;
             output.with_f32s(dimensions, &elements)?
         } else {
             let (inputs, alphas) = (input.integers()?, alpha.integers()?);
             let quantized = Quantized::new(input, alpha, output);
-            let elements = output.collect(&dimensions, pairs.map(|(i, j)| quantized.stored(inputs[i], alphas[j])))?;
+            let elements = output
+                .collect(&dimensions, pairs.map(|(i, j)| quantized.stored(inputs[i], alphas[j])))?;
             output.with_integers(dimensions, &elements)?
         }])
     }

@@ -125,11 +125,7 @@ fn unit_interval(bits: u64) -> f64 {
 
 /// For each class the share of all classes up to it, multiplied by a number that keeps the greatest
 /// within range.
-fn cumulative_shares(
-    call: &Call<'_>,
-    logits: &[f32],
-    shares: &mut Vec<f64>,
-) -> Result<(), Fault> {
+fn cumulative_shares(call: &Call<'_>, logits: &[f32], shares: &mut Vec<f64>) -> Result<(), Fault> {
     let mut greatest = f32::NEG_INFINITY;
     call.each(logits.iter().filter(|logit| logit.is_finite()), |it| greatest = greatest.max(*it))?;
     let greatest = f64::from(greatest);

@@ -205,9 +205,7 @@ impl Operation for Reduce {
                 Reduction::Max => {
                     gather(call, &dimensions, floats, f32::NEG_INFINITY, real::maximum)?
                 }
-                Reduction::Min => {
-                    gather(call, &dimensions, floats, f32::INFINITY, real::minimum)?
-                }
+                Reduction::Min => gather(call, &dimensions, floats, f32::INFINITY, real::minimum)?,
                 Reduction::Prod => {
                     let products = gather(call, &dimensions, floats, 1.0, product)?;
                     output.collect(&dimensions, products.into_iter().map(real::round))?

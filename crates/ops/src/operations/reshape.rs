@@ -65,7 +65,8 @@ impl Operation for Reshape {
                 .map(Some)
                 .map_err(|_| shape.wrong("value", length, "0 or more, or -1")),
         };
-        let lengths: Vec<_> = shape.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
+        let lengths: Vec<_> =
+            shape.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
         let open = lengths.iter().filter(|length| length.is_none()).count();
         if lengths.is_empty() || open > 1 {
             let found = format!("{} lengths, {open} of them -1", lengths.len());

@@ -61,7 +61,9 @@ impl Operation for Tile {
         let multiple = |multiple: i32| {
             u32::try_from(multiple).map_err(|_| given.wrong("value", multiple, "0 or more"))
         };
-        Ok(Self { multiples: given.i32_per_axis()?.into_iter().map(multiple).collect::<Result<_, _>>()? })
+        Ok(Self {
+            multiples: given.i32_per_axis()?.into_iter().map(multiple).collect::<Result<_, _>>()?,
+        })
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {

@@ -93,7 +93,8 @@ impl Operation for TopKV2 {
         let values = if input.is_float() {
             let elements = input.f32s()?;
             let room = values.allocate(&dimensions)?;
-            let greatest = self.choose(call, &slices, &elements, compare_floats, room, &mut chosen)?;
+            let greatest =
+                self.choose(call, &slices, &elements, compare_floats, room, &mut chosen)?;
             values.with_f32s(dimensions.clone(), &greatest)?
         } else if is_wide(input) {
             let elements = wide(input)?;
@@ -132,7 +133,11 @@ impl TopKV2 {
             call.each(positions.zip(0..), |(at, index)| slice.push((elements[at], index)))?;
             sort(call, &mut slice, |(a, index_of_a), (b, index_of_b)| {
                 let by_index = index_of_b.cmp(index_of_a);
-                compare(b, a).then(if self.first_before_last { by_index.reverse() } else { by_index })
+                compare(b, a).then(if self.first_before_last {
+                    by_index.reverse()
+                } else {
+                    by_index
+                })
             })?;
             call.each(slice.iter().take(self.k as usize), |(element, index)| {
                 values.push(*element);
