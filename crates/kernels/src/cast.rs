@@ -87,8 +87,7 @@ impl PreparedKernel for Cast {
                 round_to_f16::<i32>(set, team, inputs.of(0), bytemuck::cast_slice_mut(output));
             }
             Conversion::F32ToI32 => mapped!(f32, i32, |it| it as i32),
-            // All that bytes have is exact, and clamping makes the cast one that processors have.
-            Conversion::F32ToU8 => mapped!(f32, u8, |it| it.clamp(0.0, 255.0) as i32 as u8),
+            Conversion::F32ToU8 => mapped!(f32, u8, f32_to_u8),
             Conversion::I32ToF32 => mapped!(i32, f32, |it| it as f32),
             Conversion::I32ToU8 => mapped!(i32, u8, |it| it.clamp(0, 255) as u8),
             Conversion::U8ToF32 => mapped!(u8, f32, f32::from),
@@ -96,6 +95,20 @@ impl PreparedKernel for Cast {
         }
         Ok(())
     }
+}
+
+/// The same as `as u8`, in instructions that all sets have for vectors: beside 2^23 there is no room for a fraction, and
+/// the lowest bits are an integer, which has been rounded.
+#[allow(clippy::cast_possible_truncation)] // Only the lowest bits are wanted.
+#[allow(clippy::manual_clamp, reason = "which keeps NaN")]
+#[inline(always)]
+fn f32_to_u8(number: f32) -> u8 {
+    const WHOLE: f32 = 8_388_608.0;
+    // In this order NaN becomes 0.
+    let number = number.max(0.0).min(255.0);
+    let rounded = number + WHOLE;
+    let is_up = rounded - WHOLE > number;
+    (rounded.to_bits() as u8).wrapping_sub(u8::from(is_up))
 }
 
 #[cfg(test)]
@@ -150,6 +163,16 @@ mod tests {
         check(Conversion::F32ToU8, &floats, |it| it as u8);
         let numbers = floats.map(|it| if it.is_nan() { 0.1 } else { it });
         check(Conversion::F32ToF16, &numbers, |it| f16::from_f32(it).to_f32());
+    }
+
+    #[test]
+    fn every_float_near_a_byte_is_cut_off() {
+        for byte in -2_i16..=258 {
+            let whole = f32::from(byte);
+            for number in [whole.next_down(), whole, whole.next_up(), whole + 0.5, whole - 0.5] {
+                assert_eq!(f32_to_u8(number), number as u8, "{number}");
+            }
+        }
     }
 
     #[test]
