@@ -292,8 +292,9 @@ impl Model {
     }
 
     /// The model of a graph that was described, see [`nnhal_tflite::graph`]. With a `token`, prepared models
-    /// are kept under that name ([`SessionOptions::cache_dir`]), and constants outside of the graph are not
-    /// read to make one: whoever gives it sees to it that other constants have another.
+    /// are kept under that name ([`SessionOptions::cache_dir`](crate::SessionOptions::cache_dir)), and constants
+    /// outside of the graph are not read to make one: whoever gives it sees to it that other constants have
+    /// another.
     ///
     /// # Errors
     /// [`Error::Import`]: it has operators that there is nothing for, or makes no sense.
