@@ -58,6 +58,11 @@ pub(super) fn padding_scheme(padding: Padding) -> i32 {
     }
 }
 
+/// Elements of a shape: beside a length of 0 the others can be any.
+fn element_count(lengths: &[u32]) -> usize {
+    lengths.iter().fold(1, |count, length| count.saturating_mul(*length as usize))
+}
+
 /// Elements of a constant as an operand stores them.
 fn unpacked(element: Element, bytes: &[u8], count: usize) -> Vec<u8> {
     // The low bits of a byte come first; a shift up and down extends the sign.
@@ -337,7 +342,7 @@ impl<'f> GraphImporter<'f, '_> {
         let bytes = self.file.bytes(&buffer)?;
         match element {
             element if element.is_unpacked() => {
-                let count = tensor.shape.iter().map(|length| *length as usize).product::<usize>();
+                let count = element_count(&tensor.shape);
                 self.file.allow(count.saturating_mul(if element.becomes_float32() {
                     4
                 } else {
@@ -611,7 +616,7 @@ impl<'f> GraphImporter<'f, '_> {
         }
         let bytes = self.constant_bytes(index)?;
         self.file.allow(bytes.len().saturating_mul(size_of::<f32>()))?;
-        let inner = dimensions[axis + 1..].iter().map(|length| *length as usize).product::<usize>();
+        let inner = element_count(&dimensions[axis + 1..]);
         let is_signed = self.element(index)?.becomes_int8();
         let real = |(at, byte): (usize, &u8)| {
             let channel = at / inner.max(1) % count;
@@ -658,5 +663,17 @@ impl<'f> GraphImporter<'f, '_> {
         let operand = self.builder.operation(operation, [float], spec);
         self.set(output, operand);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beside_a_0_can_have_any_product() {
+        assert_eq!(element_count(&[2, 3]), 6);
+        assert_eq!(element_count(&[u32::MAX, u32::MAX, u32::MAX, 0]), 0);
+        assert_eq!(element_count(&[u32::MAX; 3]), usize::MAX);
     }
 }
