@@ -5,7 +5,7 @@ use nnhal_conformance::command::{self, Arguments, CommandError};
 use nnhal_driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace};
 use nnhal_hal::{Capabilities, Device, DeviceType, OperationType, PerformanceInfo, Support};
 use nnhal_ops::ValidModel;
-use nnhal_reference::{ReferenceEngine, ReferenceProgram};
+use nnhal_reference::{InterpretedProgram, ReferenceEngine};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 struct Few(ReferenceEngine, &'static [OperationType]);
 
 impl Engine for Few {
-    type Program = ReferenceProgram;
+    type Program = InterpretedProgram;
 
     fn name(&self) -> &str {
         "test-some"
@@ -43,7 +43,7 @@ impl Engine for Few {
         model: &ValidModel,
         options: &CompileOptions,
         budget: &Budget,
-    ) -> Result<ReferenceProgram, EngineError> {
+    ) -> Result<InterpretedProgram, EngineError> {
         self.0.compile(model, options, budget)
     }
 }

@@ -7,26 +7,20 @@ use crate::teams::Teams;
 use bytes::Bytes;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
 use nnhal_hal::{Capabilities, DeviceType, Extension, PerformanceInfo, Support};
-use nnhal_ops::ValidModel;
-use nnhal_reference::ReferenceEngine;
+use nnhal_ops::{ValidModel, extension};
 use std::sync::Arc;
 
 /// The engine behind `nnhal-cpu`.
 #[derive(Debug)]
 pub struct CpuEngine {
     settings: Settings,
-    reference: ReferenceEngine,
     teams: Arc<Teams>,
 }
 
 impl CpuEngine {
     /// An engine with these settings.
     pub fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            reference: ReferenceEngine::with_memory_limit(settings.memory_limit),
-            teams: Arc::new(Teams::new(settings.threads.get())),
-        }
+        Self { settings, teams: Arc::new(Teams::new(settings.threads.get())) }
     }
 }
 
@@ -56,11 +50,11 @@ impl Engine for CpuEngine {
     }
 
     fn extensions(&self) -> Vec<Extension> {
-        self.reference.extensions()
+        vec![extension::offered()]
     }
 
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
-        self.reference.supports(model, place)
+        nnhal_interpreter::supports(model, place)
     }
 
     fn compile(

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;
 use nnhal_hal::model::SubgraphName;
+use nnhal_interpreter::InterpretedProgram;
 use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
-use nnhal_reference::ReferenceProgram;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plans kept for inputs of different dimensions.
@@ -36,7 +36,7 @@ pub struct CpuProgram {
 
 #[derive(Debug)]
 struct Interpreted {
-    program: ReferenceProgram,
+    program: InterpretedProgram,
     /// What it leaves to us.
     static_subgraphs: Arc<StaticSubgraphs>,
 }
@@ -68,7 +68,7 @@ impl CpuProgram {
         }
         let is_planned = !lock(&program.plans).is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
-            let interpreted = ReferenceProgram::new(model, &program.ledger, budget)?;
+            let interpreted = InterpretedProgram::new(model, &program.ledger, budget)?;
             let constants = interpreted.constants();
             if is_open {
                 let (name, main) = (SubgraphName::Main, model.main().clone());

@@ -5,7 +5,7 @@ use nnhal::hal::{self, HalVersion, OperandLifeTime, OperandType};
 use nnhal::{Fill, Input, Model, Session, SessionOptions};
 use nnhal_driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace};
 use nnhal_ops::ValidModel;
-use nnhal_reference::{ReferenceEngine, ReferenceProgram};
+use nnhal_reference::{InterpretedProgram, ReferenceEngine};
 use std::sync::Arc;
 
 /// The reference engine, but weights of one operation are changed.
@@ -53,7 +53,7 @@ impl Broken {
 }
 
 impl Engine for Broken {
-    type Program = ReferenceProgram;
+    type Program = InterpretedProgram;
 
     fn name(&self) -> &str {
         "test-broken"
@@ -80,7 +80,7 @@ impl Engine for Broken {
         model: &ValidModel,
         options: &CompileOptions,
         budget: &Budget,
-    ) -> Result<ReferenceProgram, EngineError> {
+    ) -> Result<InterpretedProgram, EngineError> {
         let changed = self.change(model.model());
         let changed = nnhal_ops::validate::validate(&changed, HalVersion::LATEST).unwrap();
         self.inner.compile(&changed, options, budget)

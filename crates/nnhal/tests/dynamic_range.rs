@@ -11,14 +11,14 @@ use nnhal::tflite::is_dynamic_range;
 use nnhal::{Model, Session, SessionOptions};
 use nnhal_driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace};
 use nnhal_ops::ValidModel;
-use nnhal_reference::{ReferenceEngine, ReferenceProgram};
+use nnhal_reference::{InterpretedProgram, ReferenceEngine};
 use std::sync::Arc;
 
 /// The reference engine without extensions.
 struct Plain(ReferenceEngine);
 
 impl Engine for Plain {
-    type Program = ReferenceProgram;
+    type Program = InterpretedProgram;
 
     fn name(&self) -> &str {
         "test-plain"
@@ -48,7 +48,7 @@ impl Engine for Plain {
         model: &ValidModel,
         options: &CompileOptions,
         budget: &Budget,
-    ) -> Result<ReferenceProgram, EngineError> {
+    ) -> Result<InterpretedProgram, EngineError> {
         self.0.compile(model, options, budget)
     }
 }

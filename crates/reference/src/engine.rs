@@ -1,11 +1,11 @@
 //! [`ReferenceEngine`]
 
 use crate::DEVICE_NAME;
-use crate::program::ReferenceProgram;
 use nnhal_driver::memory::default_model_limit;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
-use nnhal_hal::{Capabilities, DeviceType, Extension, OperationType, PerformanceInfo, Support};
-use nnhal_ops::{Signature, ValidModel, extension};
+use nnhal_hal::{Capabilities, DeviceType, Extension, PerformanceInfo, Support};
+use nnhal_interpreter::InterpretedProgram;
+use nnhal_ops::{ValidModel, extension};
 
 /// The engine behind `nnhal-reference`.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl ReferenceEngine {
 }
 
 impl Engine for ReferenceEngine {
-    type Program = ReferenceProgram;
+    type Program = InterpretedProgram;
 
     fn name(&self) -> &str {
         DEVICE_NAME
@@ -69,31 +69,7 @@ impl Engine for ReferenceEngine {
     }
 
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
-        let defined = match place.operation_type {
-            OperationType::If | OperationType::While => {
-                if let Err(error) = model.expect_bounded_pass() {
-                    return Support::No(error.to_string());
-                }
-                true
-            }
-            OperationType::OemOperation => {
-                return Support::No("only its vendor knows what it does".to_owned());
-            }
-            other => Signature::of(other).is_some(),
-        };
-        if !defined {
-            let name = extension::operation_name(place.operation_type);
-            return Support::No(format!("{name} is not implemented"));
-        }
-        let subgraph = model.subgraph(place.subgraph);
-        let operation = &subgraph.operations[place.index];
-        for operand in operation.inputs.iter().chain(&operation.outputs) {
-            let operand_type = subgraph.operands[*operand as usize].operand_type;
-            if operand_type.is_oem() || extension::element_size(operand_type).is_none() {
-                return Support::No(format!("operand {operand} is of type {operand_type}"));
-            }
-        }
-        Support::Yes
+        nnhal_interpreter::supports(model, place)
     }
 
     fn compile(
@@ -101,7 +77,7 @@ impl Engine for ReferenceEngine {
         model: &ValidModel,
         _options: &CompileOptions,
         budget: &Budget,
-    ) -> Result<ReferenceProgram, EngineError> {
-        ReferenceProgram::new(model, &budget.memory().model(self.memory_limit), budget)
+    ) -> Result<InterpretedProgram, EngineError> {
+        InterpretedProgram::new(model, &budget.memory().model(self.memory_limit), budget)
     }
 }

@@ -1,8 +1,8 @@
 //! The interpreting engine: runs a model one operation after the other, each by the reference kernel of
 //! its definition, on one thread. It defines correct results and is not fast.
 //!
-//! [`device`] is the device `nnhal-reference`. [`ReferenceEngine`] is its engine, to which other engines
-//! give what they cannot run: an [`Accelerator`] runs the parts that they can.
+//! [`device`] is the device `nnhal-reference`, [`ReferenceEngine`] its engine. What runs its models is
+//! [`nnhal_interpreter::InterpretedProgram`].
 //!
 //! ```
 //! use nnhal_hal::{ExecutionOptions, HalVersion, OperandSpec, OperationType, PrepareOptions};
@@ -24,20 +24,11 @@
 //! assert_eq!(RequestBuilder::read_output(&request, 0)?[4..], 2.5_f32.to_le_bytes());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! What is not known before is found when an operation runs: shapes (even ranks), arguments that a
-//! request leaves out, the branch of an IF, the iterations of a WHILE. Nested subgraphs take heap, not
-//! stack.
 
-mod accelerator;
 mod engine;
-mod interpreter;
-mod program;
-mod value;
 
-pub use accelerator::{Accelerator, Computed, ComputedOutput, Remaining};
 pub use engine::ReferenceEngine;
-pub use program::ReferenceProgram;
+pub use nnhal_interpreter::InterpretedProgram;
 
 use nnhal_driver::DriverDevice;
 use std::sync::Arc;

@@ -11,13 +11,13 @@ use nnhal_hal::{OperandLifeTime, Operation, OperationType, Subgraph};
 use nnhal_ops::{
     AnyOperation, ArgumentSource, Call, Fault, Output, Shape, Signature, ValidModel, Value,
 };
-use nnhal_reference::ReferenceProgram;
+use nnhal_reference::InterpretedProgram;
 
 /// A model that is ready to run.
 #[derive(Debug)]
 pub enum FibonacciProgram {
     /// Nothing in it is the extension's: the reference engine's program is ours.
-    Delegated(ReferenceProgram),
+    Delegated(InterpretedProgram),
     /// One operation after the other, the extension's by its kernels, the interface's by their
     /// reference kernels.
     Interpreted(Interpreted),

@@ -1,30 +1,29 @@
-//! [`Interpreter`]: one execution.
+//! [`Execution`]: one execution.
 //!
 //! Subgraphs running are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
 //! than a stack is (contract: GEN-8).
 
-use crate::accelerator::{ComputedOutput, InRounds, Remaining};
-use crate::program::{Action, Graph, ReferenceProgram, Step};
-use crate::value::{Tensor, Value};
+use crate::accelerator::{Accelerator, ComputedOutput, InRounds, Remaining};
+use crate::layout::{Action, Graph, Layout, Step};
+use crate::operation::{self, Input, Output};
+use crate::value::{Tensor, Value, merge};
 use nnhal_driver::{
-    Bindings, EngineError, Ledger, LoopClock, MemoryUse, ObservedOutput, Observer, OperationPlace,
-    Round, RunContext,
+    Bindings, Constants, EngineError, Ledger, LoopClock, MemoryUse, ObservedOutput, Observer,
+    OperationPlace, Round, RunContext,
 };
 use nnhal_hal::OperandLifeTime;
-use nnhal_ops::extension::element_size;
-use nnhal_ops::{
-    AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject,
-};
-use std::cell::{Cell, RefCell};
+use nnhal_ops::{Fault, OperationError, Shape, Subject};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// One execution of a program.
-pub(crate) struct Interpreter<'run> {
-    program: &'run ReferenceProgram,
+/// One execution of a model.
+pub(crate) struct Execution<'run> {
+    layout: &'run Layout,
+    constants: &'run Constants,
+    ledger: &'run Ledger,
+    accelerator: Option<&'run dyn Accelerator>,
     bindings: &'run Bindings,
     context: &'run RunContext<'run>,
-    ledger: &'run Ledger,
     /// The control flow that led to the innermost frame.
     rounds: Vec<Round>,
 }
@@ -60,17 +59,20 @@ struct Loop<'run> {
     round: u64,
 }
 
-impl<'run> Interpreter<'run> {
+impl<'run> Execution<'run> {
     pub(crate) fn new(
-        program: &'run ReferenceProgram,
+        layout: &'run Layout,
+        constants: &'run Constants,
+        ledger: &'run Ledger,
+        accelerator: Option<&'run dyn Accelerator>,
         bindings: &'run Bindings,
         context: &'run RunContext<'run>,
     ) -> Self {
-        Self { program, bindings, context, ledger: program.ledger(), rounds: Vec::new() }
+        Self { layout, constants, ledger, accelerator, bindings, context, rounds: Vec::new() }
     }
 
     pub(crate) fn run(mut self) -> Result<(), EngineError> {
-        let mut main = Frame::new(self.program.graph(0), Purpose::Main);
+        let mut main = Frame::new(&self.layout.graphs[0], Purpose::Main);
         for (operand, input) in main.graph.inputs.iter().zip(self.read_inputs()?) {
             main.values[*operand as usize] = Some(input);
         }
@@ -127,7 +129,7 @@ impl<'run> Interpreter<'run> {
 
     /// Lets an accelerator, if there is one, compute operations; gives how many it did.
     fn accelerate(&self, frame: &mut Frame<'run>) -> Result<usize, EngineError> {
-        let Some(accelerator) = self.program.accelerator() else { return Ok(0) };
+        let Some(accelerator) = self.accelerator else { return Ok(0) };
         let observer =
             self.context.observer.map(|observer| InRounds { observer, rounds: &self.rounds });
         let observer = observer.as_ref().map(|observer| observer as &dyn Observer);
@@ -157,75 +159,19 @@ impl<'run> Interpreter<'run> {
         let place = step.place;
         let _span = tracing::trace_span!("step", of = %place).entered();
         let started = self.context.observer.map(|_| Instant::now());
-        let inputs: Vec<Value<'_>> =
-            step.inputs.iter().map(|operand| self.value(frame, *operand)).collect();
-        let declared: Vec<Shape> =
-            step.outputs.iter().map(|operand| self.declared(frame, *operand)).collect();
-        let graph = frame.graph;
-        let is_over = || self.context.budget.check_inside().is_err();
-        let call = Call::new(
-            place.operation_type,
-            step.inputs.iter().zip(&inputs).map(|(operand, value)| ArgumentSource {
-                operand: &graph.operands[*operand as usize],
-                shape: value.shape().unwrap_or_else(|| self.declared(frame, *operand)),
-                value: value.for_call(),
-            }),
-            step.outputs.iter().zip(&declared).map(|(operand, shape)| ArgumentSource {
-                operand: &graph.operands[*operand as usize],
-                shape: shape.clone(),
-                value: nnhal_ops::Value::NotKnown,
-            }),
-        );
-        // What the kernel takes, its results included, until there is nothing left but those.
-        let user = MemoryUse::Operation(place);
-        let scratch = RefCell::new(self.ledger.charge(0, user)?);
-        let refusal = Cell::new(None);
-        let take = |bytes| {
-            let taken = scratch.borrow_mut().grow(bytes, user);
-            taken.map_err(|error| refusal.set(Some(error))).is_ok()
-        };
-        let call = call
-            .with_interrupt(nnhal_ops::Interrupt(&is_over))
-            .with_allowance(nnhal_ops::Allowance(&take));
-        let failed = |fault| match fault {
-            Fault::Interrupted { .. } => match self.context.budget.check_inside() {
-                Err(interruption) => EngineError::from(interruption),
-                Ok(()) => EngineError::operation(place, fault),
-            },
-            Fault::OutOfMemory { .. } => {
-                refusal.take().unwrap_or_else(|| EngineError::operation(place, fault))
-            }
-            fault => EngineError::operation(place, fault),
-        };
-        if inputs.iter().any(|input| matches!(input, Value::Omitted)) {
-            // Which arguments a request leaves out is new here (contract: REQ-2).
-            signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;
-        }
-        nnhal_ops::operations::validate(&call).map_err(failed)?;
-        let operation = AnyOperation::decode(&call).map_err(failed)?;
-        let shapes = operation.output_shapes(&call).map_err(failed)?;
-        for ((operand, declared), shape) in step.outputs.iter().zip(&declared).zip(shapes) {
-            let shape = merge(place, *operand, &shape, declared)?;
-            let element = element_size(graph.operands[*operand as usize].operand_type);
-            let wanted = shape
-                .element_count()
-                .map_or(0, |count| count.saturating_mul(u64::from(element.unwrap_or(0))));
-            self.ledger.expect_room(wanted, user)?;
-        }
-        let outputs = operation.reference(&call).map_err(failed)?;
-        scratch.borrow_mut().shrink_to(0);
-        let mut results = Vec::with_capacity(outputs.len());
-        for ((operand, declared), output) in step.outputs.iter().zip(&declared).zip(outputs) {
-            let found = Shape::known(output.dimensions.iter().copied());
-            merge(place, *operand, &found, declared)?;
-            let bytes = output.bytes.len() as u64;
-            let charge = self.ledger.charge(bytes, user)?;
-            results.push(Value::Tensor(Rc::new(Tensor {
-                dimensions: output.dimensions,
-                bytes: output.bytes,
-                _charge: charge,
-            })));
-        }
+        let operands = &frame.graph.operands;
+        let inputs = step.inputs.iter().map(|operand| {
+            let value = self.value(frame, *operand);
+            let shape = value.shape().unwrap_or_else(|| self.declared(frame, *operand));
+            Input { operand: &operands[*operand as usize], shape, value }
+        });
+        let inputs: Vec<Input<'_>> = inputs.collect();
+        let outputs = step.outputs.iter().map(|index| {
+            let shape = self.declared(frame, *index);
+            Output { index: *index, operand: &operands[*index as usize], shape }
+        });
+        let outputs: Vec<Output<'_>> = outputs.collect();
+        let results = operation::compute(place, &inputs, &outputs, self.ledger, self.context)?;
         drop(inputs);
         if let (Some(observer), Some(started)) = (self.context.observer, started) {
             observer.duration(place, started.elapsed());
@@ -277,7 +223,7 @@ impl<'run> Interpreter<'run> {
             Purpose::Main | Purpose::Branch => 0,
         };
         self.rounds.push(Round { place: caller.place, subgraph_input, round });
-        let mut frame = Frame::new(self.program.graph(graph), purpose);
+        let mut frame = Frame::new(&self.layout.graphs[graph], purpose);
         for (operand, argument) in frame.graph.inputs.iter().zip(arguments) {
             if let Some(found) = argument.shape() {
                 merge(caller.place, *operand, &found, &frame.graph.declared[*operand as usize])?;
@@ -304,7 +250,7 @@ impl<'run> Interpreter<'run> {
                     state.clock.check()?;
                     let arguments = state.variables.clone();
                     // What the body computes anew is the body's to free.
-                    let renewed = self.program.graph(body).outputs.len();
+                    let renewed = self.layout.graphs[body].outputs.len();
                     state.variables.iter_mut().take(renewed).for_each(|it| *it = Value::Omitted);
                     return self.enter(step, body, 1, arguments, Purpose::Body(state)).map(Some);
                 }
@@ -366,7 +312,7 @@ impl<'run> Interpreter<'run> {
         let described = &graph.operands[operand as usize];
         match described.lifetime {
             OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => {
-                match self.program.constants().bytes(graph.name, operand) {
+                match self.constants.bytes(graph.name, operand) {
                     Some(bytes) => Value::Constant { dimensions: &described.dimensions, bytes },
                     None => Value::Omitted,
                 }
@@ -417,26 +363,6 @@ impl<'run> Frame<'run> {
             self.values[*operand as usize] = None;
         }
     }
-}
-
-fn signature(call: &Call<'_>) -> Result<&'static Signature, Fault> {
-    Signature::of(call.operation())
-        .ok_or_else(|| Fault::NotImplemented { operation: call.operation() })
-}
-
-/// What is found and what is declared, together.
-fn merge(
-    place: OperationPlace,
-    operand: u32,
-    found: &Shape,
-    declared: &Shape,
-) -> Result<Shape, EngineError> {
-    declared.merge(found).ok_or_else(|| EngineError::Shape {
-        place,
-        operand,
-        found: found.clone(),
-        expected: declared.clone(),
-    })
 }
 
 /// The truth of a `TENSOR_BOOL8` of shape `[1]` (contract: CF-9).

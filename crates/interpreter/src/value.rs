@@ -1,6 +1,6 @@
 //! [`Value`]: what an operand holds while a program runs.
 
-use nnhal_driver::Charge;
+use nnhal_driver::{Charge, EngineError, OperationPlace};
 use nnhal_ops::Shape;
 use std::rc::Rc;
 
@@ -52,4 +52,19 @@ impl Value<'_> {
     pub(crate) fn for_call(&self) -> nnhal_ops::Value<'_> {
         self.bytes().map_or(nnhal_ops::Value::Omitted, nnhal_ops::Value::Known)
     }
+}
+
+/// What is found of a shape and what is declared of it, together.
+pub(crate) fn merge(
+    place: OperationPlace,
+    operand: u32,
+    found: &Shape,
+    declared: &Shape,
+) -> Result<Shape, EngineError> {
+    declared.merge(found).ok_or_else(|| EngineError::Shape {
+        place,
+        operand,
+        found: found.clone(),
+        expected: declared.clone(),
+    })
 }

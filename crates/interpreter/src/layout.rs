@@ -1,23 +1,14 @@
-//! [`ReferenceProgram`]: a model, laid out for interpreting.
+//! [`Layout`]: a model, laid out for interpreting.
 
-use crate::accelerator::Accelerator;
-use crate::interpreter::Interpreter;
-use nnhal_driver::{
-    Bindings, Budget, Constants, EngineError, Ledger, OperationPlace, Program, RunContext,
-};
+use nnhal_driver::{Budget, EngineError, OperationPlace};
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Operand, OperandLifeTime, Operation, OperationType, Subgraph};
 use nnhal_ops::{Shape, ValidModel};
-use std::sync::Arc;
 
-/// A model, laid out for interpreting.
+/// The subgraphs of a model: the main one, then the referenced ones.
 #[derive(Debug)]
-pub struct ReferenceProgram {
-    /// The main subgraph, then the referenced ones.
-    graphs: Vec<Graph>,
-    constants: Arc<Constants>,
-    ledger: Ledger,
-    accelerator: Option<Arc<dyn Accelerator>>,
+pub(crate) struct Layout {
+    pub(crate) graphs: Vec<Graph>,
 }
 
 /// A subgraph.
@@ -58,48 +49,14 @@ pub(crate) enum Action {
     Loop { condition: usize, body: usize },
 }
 
-impl ReferenceProgram {
-    /// Lays out a model. What it and its executions take is charged to the ledger.
-    ///
-    /// # Errors
-    /// Constants cannot be read, or there is no room for them; the budget is used up.
-    pub fn new(model: &ValidModel, ledger: &Ledger, budget: &Budget) -> Result<Self, EngineError> {
-        let constants = Arc::new(Constants::read(model, ledger)?);
+impl Layout {
+    pub(crate) fn new(model: &ValidModel, budget: &Budget) -> Result<Self, EngineError> {
         let mut graphs = Vec::with_capacity(model.model().subgraph_count());
         for (name, subgraph) in model.model().subgraphs() {
             budget.check()?;
             graphs.push(Graph::new(name, subgraph));
         }
-        Ok(Self { graphs, constants, ledger: ledger.clone(), accelerator: None })
-    }
-
-    pub(crate) fn graph(&self, index: usize) -> &Graph {
-        &self.graphs[index]
-    }
-
-    /// The model's constants.
-    pub fn constants(&self) -> &Arc<Constants> {
-        &self.constants
-    }
-
-    /// The same, that asks somebody first whether he computes operations.
-    #[must_use]
-    pub fn with_accelerator(self, accelerator: Arc<dyn Accelerator>) -> Self {
-        Self { accelerator: Some(accelerator), ..self }
-    }
-
-    pub(crate) fn accelerator(&self) -> Option<&dyn Accelerator> {
-        self.accelerator.as_deref()
-    }
-
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-}
-
-impl Program for ReferenceProgram {
-    fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
-        Interpreter::new(self, bindings, context).run()
+        Ok(Self { graphs })
     }
 }
 
