@@ -10,26 +10,26 @@
 //!
 //! `a` is an auxiliary input and `n` layer normalization with an epsilon of 1e-8; they, the peepholes
 //! P and the projection are left out where there are no weights for them.
-#![allow(unsafe_code)]
+
+mod layer;
+mod step;
 
 use super::contribution::Contribution;
-use super::layer::{self, Layer, Outputs};
+use super::layer::Outputs;
 use super::packed::Packed;
-use super::sequences::{Rows, Sequences, Steps, Workers};
-use super::step::{Normalized, Project, Step};
-use crate::disjoint::DisjointOutput;
+use super::sequences::{Sequences, Steps};
 use crate::team::Team;
 use crate::vector::Isa;
 use crate::{Preparation, TooLarge};
 
 /// Gates in the order of a panel: input, forget, cell, output.
-pub(super) const GATES: usize = 4;
+const GATES: usize = 4;
 
 /// Vectors of a panel.
-pub(super) const VECTORS: usize = 8;
+const VECTORS: usize = 8;
 
 /// Vectors of units in a panel, which holds all gates of them.
-pub(super) const UNIT_VECTORS: usize = VECTORS / GATES;
+const UNIT_VECTORS: usize = VECTORS / GATES;
 
 /// The sizes of an LSTM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,18 +117,18 @@ pub struct States<'a> {
 #[derive(Debug)]
 pub struct Lstm {
     isa: Isa,
-    pub(super) shape: Shape,
-    pub(super) settings: Settings,
+    shape: Shape,
+    settings: Settings,
     /// Of the inputs to the gates, with the biases unless they come after a normalization; none of an
     /// input gate that is coupled.
-    pub(super) contributions: [Option<Contribution>; GATES],
-    pub(super) recurrent: Packed,
-    pub(super) projection: Option<Packed>,
+    contributions: [Option<Contribution>; GATES],
+    recurrent: Packed,
+    projection: Option<Packed>,
     /// By gate; none of those without, or of any gate if none has any.
-    pub(super) bias: [Vec<f32>; GATES],
-    pub(super) peephole: [Option<Vec<f32>>; GATES],
-    pub(super) layer_norm: Option<[Vec<f32>; GATES]>,
-    pub(super) projection_bias: Vec<f32>,
+    bias: [Vec<f32>; GATES],
+    peephole: [Option<Vec<f32>>; GATES],
+    layer_norm: Option<[Vec<f32>; GATES]>,
+    projection_bias: Vec<f32>,
 }
 
 impl Lstm {
@@ -218,7 +218,7 @@ impl Lstm {
 
     /// How many floats of scratch a run wants.
     pub fn scratch_elements(&self) -> usize {
-        layer::scratch_elements(self)
+        super::layer::scratch_elements(self)
     }
 
     /// Multiplications and additions of all steps.
@@ -245,7 +245,7 @@ impl Lstm {
         output: &mut [f32],
         scratch: &mut [f32],
     ) {
-        layer::run(self, team, steps, states, output, scratch);
+        super::layer::run(self, team, steps, states, output, scratch);
     }
 
     /// Runs two over the same sequences, with the scratch of both.
@@ -260,110 +260,11 @@ impl Lstm {
         outputs: Outputs<'_>,
         scratch: &mut [f32],
     ) {
-        layer::run_both(lstms, team, steps, states, outputs, scratch);
+        super::layer::run_both(lstms, team, steps, states, outputs, scratch);
     }
 
     /// What the inputs contribute to each gate.
     fn by_gate(&self) -> usize {
         self.shape.sequences.rows().saturating_mul(self.shape.units)
-    }
-}
-
-impl Layer for Lstm {
-    type States<'a> = States<'a>;
-
-    fn sequences(&self) -> Sequences {
-        self.shape.sequences
-    }
-
-    fn output_size(&self) -> usize {
-        self.shape.output
-    }
-
-    fn contributions(&self) -> usize {
-        let scratch = self.contributions.iter().flatten().map(Contribution::scratch_elements).max();
-        self.by_gate().saturating_mul(GATES).saturating_add(scratch.unwrap_or(0))
-    }
-
-    fn step_scratch(&self) -> usize {
-        let Shape { sequences, units, output, .. } = self.shape;
-        // The outputs of two steps; what comes out of the cells; sums to be normalized.
-        let by_sequence = 2 * output + units + GATES * units;
-        sequences.batch.saturating_mul(by_sequence)
-    }
-
-    fn step_products(&self) -> usize {
-        self.shape.sequences.batch.saturating_mul(self.step_weights())
-    }
-
-    fn contribute(&self, team: &mut Team, steps: Steps<'_>, to: &mut [f32]) {
-        let (to, scratch) = to.split_at_mut(self.by_gate() * GATES);
-        let by_gate = self.by_gate().max(1);
-        for (contribution, to) in self.contributions.iter().zip(to.chunks_exact_mut(by_gate)) {
-            if let Some(contribution) = contribution {
-                contribution.run(team, steps, to, scratch);
-            }
-        }
-    }
-
-    fn take_steps(
-        &self,
-        mut workers: Workers<'_>,
-        contributions: &[f32],
-        states: States<'_>,
-        mut output: Rows<'_>,
-        scratch: &mut [f32],
-    ) {
-        let Shape { sequences: Sequences { batch, time, .. }, units, output: outputs, .. } =
-            self.shape;
-        assert_eq!(Some(states.output.len()), batch.checked_mul(outputs), "another output state");
-        assert_eq!(Some(states.cell.len()), batch.checked_mul(units), "another cell state");
-        assert!(scratch.len() >= self.step_scratch(), "too little scratch");
-        if batch == 0 || units == 0 {
-            return;
-        }
-        let (sums, scratch) = scratch.split_at_mut(batch * GATES * units);
-        let (hidden, scratch) = scratch.split_at_mut(batch * units);
-        let (mut before, rest) = scratch.split_at_mut(batch * outputs);
-        let mut after = &mut rest[..batch * outputs];
-        before.copy_from_slice(states.output);
-        for step in 0..time {
-            let (cells, sums) = (DisjointOutput::new(states.cell), DisjointOutput::new(sums));
-            let hiddens = match &self.projection {
-                Some(_) => DisjointOutput::new(hidden),
-                None => DisjointOutput::new(after),
-            };
-            let products = batch * self.recurrent.products();
-            workers.share(self.recurrent.panels(), products, &|panels, stop| {
-                self.isa.run(Step {
-                    lstm: self,
-                    panels,
-                    step,
-                    contributions,
-                    before,
-                    cells: &cells,
-                    hiddens: &hiddens,
-                    sums: &sums,
-                    stop,
-                });
-            });
-            if let Some(weights) = &self.layer_norm {
-                let (cells, hiddens, sums) = (&cells, &hiddens, &sums);
-                self.isa.run(Normalized { lstm: self, weights, sums, cells, hiddens });
-            }
-            if let Some(projection) = &self.projection {
-                let output = DisjointOutput::new(after);
-                let (hidden, output) = (&*hidden, &output);
-                let products = batch * projection.products();
-                workers.share(projection.panels(), products, &|panels, stop| {
-                    self.isa.run(Project { lstm: self, projection, panels, hidden, output, stop });
-                });
-            }
-            for (sequence, after) in after.chunks_exact(outputs.max(1)).enumerate() {
-                output.write(self.shape.sequences.row(sequence, step), after);
-            }
-            std::mem::swap(&mut before, &mut after);
-        }
-        states.output.copy_from_slice(before);
     }
 }

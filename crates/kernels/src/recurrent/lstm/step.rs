@@ -1,9 +1,9 @@
 //! The kernels of an LSTM's step.
 #![allow(unsafe_code)]
 
-use super::lstm::{Activation, GATES, Lstm, UNIT_VECTORS, VECTORS};
-use super::packed::{Packed, ROWS};
+use super::{Activation, GATES, Lstm, UNIT_VECTORS, VECTORS};
 use crate::disjoint::DisjointOutput;
+use crate::recurrent::packed::{Packed, ROWS};
 use crate::team::{Pace, Stop};
 use crate::vector::{Kernel, Simd, functions};
 use std::ops::Range;

@@ -1,9 +1,11 @@
-//! [`UnpackedConvolution`]: weights that are known only when it is run.
+//! [`UnpackedConvolution`]: of float32 images, depthwise or not, by weights that are known only when it is run.
 
-use super::{Access, Epilogue, Shape, Taps};
+use crate::convolution::Shape;
+use crate::convolution::taps::{Access, Taps};
 use crate::depthwise::{self, Direct, Wide};
-use crate::gemm::{Blocking, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
+use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
 use crate::image::values_needed;
+use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -201,11 +203,34 @@ impl UnpackedConvolution {
     }
 }
 
+/// Inputs: the image, the filter, the bias, and the residual operand if there is one.
+impl ImageKernel for UnpackedConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape().name(self.is_depthwise()), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        let filter = Filter { weights: others.of(1), bias: others.of(2) };
+        self.run(team, input, filter, others.residual(3), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape().operations()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{any_shape, defined, numbers};
     use super::*;
     use crate::Lines;
+    use crate::convolution::tests::{any_shape, defined, numbers};
     use proptest::prelude::*;
 
     proptest! {
