@@ -1,11 +1,11 @@
 //! Elements of `TENSOR_FLOAT64`.
 
-use super::types::TENSOR_FLOAT64;
 use crate::call::{Argument, Output};
 use crate::error::Fault;
+use crate::extension::TENSOR_FLOAT64;
 
 /// Whether the elements are floats of 64 bits.
-pub(crate) fn is_double(argument: &Argument<'_>) -> bool {
+pub fn is_double(argument: &Argument<'_>) -> bool {
     argument.operand_type == TENSOR_FLOAT64
 }
 
@@ -13,7 +13,7 @@ pub(crate) fn is_double(argument: &Argument<'_>) -> bool {
 ///
 /// # Errors
 /// As [`Argument::i32s`].
-pub(crate) fn doubles(argument: &Argument<'_>) -> Result<Vec<f64>, Fault> {
+pub fn doubles(argument: &Argument<'_>) -> Result<Vec<f64>, Fault> {
     argument.elements(f64::from_le_bytes)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn doubles(argument: &Argument<'_>) -> Result<Vec<f64>, Fault> {
 ///
 /// # Panics
 /// If there are not as many elements as the dimensions say: a kernel is wrong.
-pub(crate) fn with_doubles(
+pub fn with_doubles(
     output: &Argument<'_>,
     dimensions: Vec<u32>,
     elements: &[f64],

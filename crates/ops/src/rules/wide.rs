@@ -1,12 +1,12 @@
 //! Elements of any integer type as integers of 64 bits.
 
-use super::types::{TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64, element_size};
 use crate::call::{Argument, Output};
 use crate::error::Fault;
+use crate::extension::{TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64, element_size};
 use nnhal_hal::OperandType;
 
 /// Whether the elements are integers of one of the extension's types, which 32 bits do not hold.
-pub(crate) fn is_wide(argument: &Argument<'_>) -> bool {
+pub fn is_wide(argument: &Argument<'_>) -> bool {
     matches!(argument.operand_type, TENSOR_INT64 | TENSOR_UINT64 | TENSOR_UINT32 | TENSOR_UINT16)
 }
 
@@ -15,7 +15,7 @@ pub(crate) fn is_wide(argument: &Argument<'_>) -> bool {
 ///
 /// # Errors
 /// As [`Argument::i32s`].
-pub(crate) fn wide(argument: &Argument<'_>) -> Result<Vec<i64>, Fault> {
+pub fn wide(argument: &Argument<'_>) -> Result<Vec<i64>, Fault> {
     match argument.operand_type {
         TENSOR_INT64 => argument.elements(i64::from_le_bytes),
         TENSOR_UINT64 => argument.elements(|it| u64::from_le_bytes(it).cast_signed()),
@@ -33,7 +33,7 @@ pub(crate) fn wide(argument: &Argument<'_>) -> Result<Vec<i64>, Fault> {
 /// # Panics
 /// If there are not as many elements as the dimensions say: a kernel is wrong.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // What is meant.
-pub(crate) fn stored(
+pub fn stored(
     output: &Argument<'_>,
     dimensions: Vec<u32>,
     elements: &[i64],
@@ -52,7 +52,7 @@ pub(crate) fn stored(
 }
 
 /// The least and the greatest integer of a type, as far as 64 bits with a sign hold them.
-pub(crate) fn integer_range(operand_type: OperandType) -> (i64, i64) {
+pub fn integer_range(operand_type: OperandType) -> (i64, i64) {
     match operand_type {
         TENSOR_INT64 | TENSOR_UINT64 => (i64::MIN, i64::MAX),
         TENSOR_UINT32 => (0, u32::MAX.into()),

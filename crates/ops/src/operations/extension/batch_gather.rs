@@ -8,9 +8,9 @@
 //! | input 3 | batch dims | scalar, at most the axis | INT32; left out: 0 |
 //! | output 0 | output | the input's, with the shape of the indexes behind the batch dimensions in place of the axis | as the input; same scale, zero point |
 
-use super::table::ExtensionOperation;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;

@@ -5,11 +5,12 @@
 //! | input 0, 1 | input | any two that broadcast | ATAN2: float32, float16, float64; others: integers, quantized as stored |
 //! | output 0 | output | the common shape | as the inputs |
 
-use super::table::ExtensionOperation as E;
-use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::double::{doubles, is_double, with_doubles};
+use crate::rules::wide::{stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
 use crate::signature::Signature;
@@ -68,7 +69,8 @@ impl Operation for Binary {
             output.with_f32s(dimensions, &elements)?
         } else {
             let (of_a, of_b) = (wide(a)?, wide(b)?);
-            let bits = 8 * i64::from(super::element_size(output.operand_type).unwrap_or(8));
+            let bits =
+                8 * i64::from(crate::extension::element_size(output.operand_type).unwrap_or(8));
             let results = pairs.map(|(i, j)| self.integers(of_a[i], of_b[j], bits));
             let elements = output.collect(&dimensions, results)?;
             stored(output, dimensions, &elements)?

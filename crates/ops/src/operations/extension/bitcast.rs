@@ -5,10 +5,10 @@
 //! | input 0 | input | `[...]`, or `[..., n]` where an element of the output is as large as n of the input | any |
 //! | output 0 | output | `[...]`, or `[..., n]` where an element of the input is as large as n of the output | any |
 
-use super::element_size;
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
+use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
@@ -58,8 +58,8 @@ impl Operation for Bitcast {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TENSOR_INT64, TENSOR_UINT16};
     use super::*;
+    use crate::extension::{TENSOR_INT64, TENSOR_UINT16};
     use crate::operations::testing::{Example, tensor};
     use OperandType::{TensorFloat32, TensorInt32, TensorQuant8Asymm};
     use nnhal_hal::OperandType;

@@ -9,11 +9,11 @@
 //! Shapes are compared from their last length on, the missing ones being 1. Of two lengths one is 1, or
 //! they are the same.
 
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

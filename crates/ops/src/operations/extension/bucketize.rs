@@ -8,11 +8,12 @@
 //!
 //! A NaN has reached all of them. Numbers of 64 bits are compared as such.
 
-use super::table::ExtensionOperation as E;
-use super::{TENSOR_FLOAT64, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
+use crate::extension::TENSOR_FLOAT64;
 use crate::operation::Operation;
+use crate::rules::wide::wide;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

@@ -11,13 +11,13 @@
 //! their fraction and become the nearest integer that the type holds; NaN becomes 0. Of a complex number
 //! the real part is taken. Everything but 0 is true; true is 1.
 
-use super::table::ExtensionOperation;
-use super::types::{TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_UINT64};
-use super::{integer_range, stored, wide};
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation;
+use crate::extension::{TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_UINT64};
 use crate::operation::Operation;
 use crate::rules::movement;
+use crate::rules::wide::{integer_range, stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::{OperandType, OperationType};

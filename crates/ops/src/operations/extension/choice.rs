@@ -9,9 +9,9 @@
 //!
 //! Elements are chosen as they are stored.
 
-use super::table::ExtensionOperation;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::rules::broadcast::{self, positions};
 use crate::rules::movement::Elements;

@@ -7,9 +7,9 @@
 //!
 //! The magnitude is computed in double precision.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;

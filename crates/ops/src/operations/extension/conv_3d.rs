@@ -17,9 +17,9 @@
 //! CONV_3D_TRANSPOSE is what leads from a result of CONV_3D with the same padding back to the shape of its
 //! input. Products are summed in double precision.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::padding::{Padding, Slide, Window};
 use crate::rules::{activation_range, real};

@@ -10,13 +10,13 @@
 //!
 //! Floats are summed in double precision; sums of integers wrap.
 
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::rules::slices::Slices;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

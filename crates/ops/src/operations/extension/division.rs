@@ -9,12 +9,12 @@
 //! away does no harm; the one quotient that the type cannot hold wraps. Floats: as IEEE 754 says;
 //! FLOOR_MOD is the exact remainder, computed from `fmod`, with the sign of the divisor.
 
-use super::table::ExtensionOperation;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::rules::broadcast;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

@@ -19,9 +19,9 @@
 //!
 //! It is what TensorFlow Lite computes of models with weights of 8 bits and no other quantization.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::convolution::{filter_lengths, output_channels};
 use crate::rules::padding::{Padding, Slide, Window};

@@ -16,9 +16,9 @@
 //!
 //! It is what TensorFlow Lite computes of models with weights of 8 bits and no other quantization.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::operations::fully_connected::rows_and_units;
 use crate::rules::{activation_range, dynamic_range, real};

@@ -12,9 +12,9 @@
 //! Before a convolution of floats it gives what TensorFlow Lite computes of layers with weights of 8 bits and no other
 //! quantization.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::{dynamic_range, real};
 use crate::shape::Shape;

@@ -7,9 +7,9 @@
 //! | input 2 | begins | `[rank]`: where the block begins, moved so that it is inside | TENSOR_INT32 |
 //! | output 0 | output | as the input | as the input; same scale, zero point |
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;

@@ -10,9 +10,9 @@
 //! is computed that the other follows from. The input is cut, or filled with zeros, to the lengths. Computed
 //! in double precision and rounded once.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;

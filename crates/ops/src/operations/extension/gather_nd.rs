@@ -8,9 +8,9 @@
 //!
 //! An index outside of its axis is an error.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;

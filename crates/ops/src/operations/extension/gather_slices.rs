@@ -12,9 +12,9 @@
 //! index as it fits.
 
 use super::reduce_window::for_each_index;
-use super::table::ExtensionOperation as E;
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;

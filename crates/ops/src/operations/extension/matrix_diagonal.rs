@@ -10,10 +10,10 @@
 //!
 //! Quantized zeros are stored as 0.
 
-use super::element_size;
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
+use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;

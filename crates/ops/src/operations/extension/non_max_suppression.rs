@@ -14,9 +14,9 @@
 //!
 //! A box that is empty overlaps none. Of equal scores the box that comes first is chosen first.
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::shape::Shape;
 use crate::signature::Signature;

@@ -7,11 +7,11 @@
 //!
 //! In the order that the elements have in memory. How many there are only the values say.
 
-use super::table::ExtensionOperation as E;
-use super::wide;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::wide;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;
@@ -64,7 +64,7 @@ impl Operation for Nonzero {
                 *at = 0;
             }
         })?;
-        Ok(vec![super::stored(output, dimensions, &indexes)?])
+        Ok(vec![crate::rules::wide::stored(output, dimensions, &indexes)?])
     }
 }
 

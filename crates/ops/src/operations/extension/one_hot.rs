@@ -11,12 +11,12 @@
 //!
 //! An index outside of `0..depth` has a vector of off values.
 
-use super::table::ExtensionOperation as E;
-use super::wide;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{self, Elements};
+use crate::rules::wide::wide;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

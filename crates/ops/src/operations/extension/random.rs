@@ -15,12 +15,12 @@
 //! finite has none.
 
 use super::counter_based::{joined, philox, split};
-use super::stored;
-use super::table::ExtensionOperation as E;
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
+use crate::rules::wide::stored;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

@@ -9,11 +9,11 @@
 //!
 //! Each float is the start plus the steps, added one by one.
 
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

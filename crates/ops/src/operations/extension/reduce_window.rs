@@ -13,12 +13,13 @@
 //! Begins with the initial value and takes the elements of the window in their order, the last axis
 //! fastest. Integers wrap.
 
-use super::table::ExtensionOperation as E;
-use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::movement::strides;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

@@ -9,9 +9,9 @@
 //! | input 3 | batch axis | scalar, negative from the end, another one | INT32 |
 //! | output 0 | output | as the input | as the input; same scale, zero point |
 
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;

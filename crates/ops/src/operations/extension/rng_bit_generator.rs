@@ -12,11 +12,12 @@
 //! Each counter makes four words, of Threefry two, and then grows by 1: modulo 2^64, its upper half stays.
 
 use super::counter_based::{joined, philox, split, threefry};
-use super::table::ExtensionOperation as E;
-use super::{element_size, stored};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
+use crate::extension::element_size;
 use crate::operation::Operation;
+use crate::rules::wide::stored;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

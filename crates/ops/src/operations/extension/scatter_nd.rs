@@ -11,11 +11,11 @@
 //! outside of its axis is an error. Quantized zeros are stored as 0.
 
 use super::gather_nd::Places;
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::{OperandType, OperationType};
@@ -40,8 +40,8 @@ impl Operation for ScatterNd {
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let given = call.input(2);
         let shape = given.shape_given()?;
-        if shape.is_empty() || shape.len() > crate::validate::MAX_RANK {
-            let expected = format!("1 to {} lengths", crate::validate::MAX_RANK);
+        if shape.is_empty() || shape.len() > crate::shape::MAX_RANK {
+            let expected = format!("1 to {} lengths", crate::shape::MAX_RANK);
             return Err(given.wrong("shape", &given.shape, expected));
         }
         Ok(Self { shape })

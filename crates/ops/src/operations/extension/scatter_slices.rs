@@ -14,12 +14,12 @@
 
 use super::gather_slices::{axes, rows_of, validate_axes};
 use super::reduce_window::{Function, for_each_index};
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::strides as strides_of;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

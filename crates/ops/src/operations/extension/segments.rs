@@ -13,11 +13,11 @@
 //! is not below the number of segments is an error. A segment without parts is 0, for MAX the least and
 //! for MIN the greatest number of the type, for PROD 1. Integers wrap.
 
-use super::table::ExtensionOperation as E;
-use super::{integer_range, stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::{integer_range, stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

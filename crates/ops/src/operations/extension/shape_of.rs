@@ -5,11 +5,11 @@
 //! | input 0 | input | any | any |
 //! | output 0 | output | `[rank]` | int32, int64 |
 
-use super::stored;
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::wide::stored;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

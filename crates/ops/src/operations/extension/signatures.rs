@@ -1,7 +1,7 @@
 //! The argument types of the extension's operations.
 
-use super::table::ExtensionOperation as E;
-use super::types::{
+use crate::extension::ExtensionOperation as E;
+use crate::extension::{
     TENSOR_COMPLEX64 as COMPLEX64, TENSOR_FLOAT64 as FLOAT64, TENSOR_INT64 as INT64,
     TENSOR_UINT16 as UINT16, TENSOR_UINT32 as UINT32, TENSOR_UINT64 as UINT64,
 };
@@ -767,3 +767,123 @@ pub(super) static DYNAMIC_ROUND: Signature = signature(
     &[row(&[FLOAT32])],
     &[Form::new(SINCE, &[Parameter::column("input", 0)], &[Parameter::column("output", 0)])],
 );
+
+impl E {
+    /// Its argument types.
+    pub fn signature(self) -> &'static Signature {
+        match self {
+            Self::Add => &ADD,
+            Self::Sub => &SUB,
+            Self::Mul => &MUL,
+            Self::Div => &DIV,
+            Self::FloorDiv => &FLOOR_DIV,
+            Self::FloorMod => &FLOOR_MOD,
+            Self::Maximum => &MAXIMUM,
+            Self::Minimum => &MINIMUM,
+            Self::Pow => &POW,
+            Self::Abs => &ABS,
+            Self::Neg => &NEG,
+            Self::Equal => &EQUAL,
+            Self::NotEqual => &NOT_EQUAL,
+            Self::Less => &LESS,
+            Self::LessEqual => &LESS_EQUAL,
+            Self::Greater => &GREATER,
+            Self::GreaterEqual => &GREATER_EQUAL,
+            Self::Select => &SELECT,
+            Self::Cast => &CAST,
+            Self::Mean => &MEAN,
+            Self::ReduceAll => &REDUCE_ALL,
+            Self::ReduceAny => &REDUCE_ANY,
+            Self::ReduceMax => &REDUCE_MAX,
+            Self::ReduceMin => &REDUCE_MIN,
+            Self::ReduceProd => &REDUCE_PROD,
+            Self::ReduceSum => &REDUCE_SUM,
+            Self::Argmax => &ARGMAX,
+            Self::Argmin => &ARGMIN,
+            Self::TopkV2 => &TOPK_V2,
+            Self::Reshape => &RESHAPE,
+            Self::Transpose => &TRANSPOSE,
+            Self::Concatenation => &CONCATENATION,
+            Self::Slice => &SLICE,
+            Self::StridedSlice => &STRIDED_SLICE,
+            Self::Split => &SPLIT,
+            Self::Pad => &PAD,
+            Self::PadV2 => &PAD_V2,
+            Self::MirrorPad => &MIRROR_PAD,
+            Self::Tile => &TILE,
+            Self::Pack => &PACK,
+            Self::Gather => &GATHER,
+            Self::Reverse => &REVERSE,
+            Self::ExpandDims => &EXPAND_DIMS,
+            Self::Squeeze => &SQUEEZE,
+            Self::Fill => &FILL,
+            Self::DepthToSpace => &DEPTH_TO_SPACE,
+            Self::SpaceToDepth => &SPACE_TO_DEPTH,
+            Self::BatchToSpaceNd => &BATCH_TO_SPACE_ND,
+            Self::SpaceToBatchNd => &SPACE_TO_BATCH_ND,
+            Self::Quantize => &QUANTIZE,
+            Self::Dequantize => &DEQUANTIZE,
+            Self::Ceil => &CEIL,
+            Self::Cos => &COS,
+            Self::Gelu => &GELU,
+            Self::Round => &ROUND,
+            Self::Sign => &SIGN,
+            Self::Atan2 => &ATAN2,
+            Self::BitwiseXor => &BITWISE_XOR,
+            Self::RightShift => &RIGHT_SHIFT,
+            Self::Cumsum => &CUMSUM,
+            Self::GatherNd => &GATHER_ND,
+            Self::ScatterNd => &SCATTER_ND,
+            Self::Where => &WHERE,
+            Self::OneHot => &ONE_HOT,
+            Self::ReverseSequence => &REVERSE_SEQUENCE,
+            Self::MatrixDiag => &MATRIX_DIAG,
+            Self::MatrixSetDiag => &MATRIX_SET_DIAG,
+            Self::Unique => &UNIQUE,
+            Self::SegmentSum => &SEGMENT_SUM,
+            Self::UnsortedSegmentMax => &UNSORTED_SEGMENT_MAX,
+            Self::UnsortedSegmentMin => &UNSORTED_SEGMENT_MIN,
+            Self::UnsortedSegmentProd => &UNSORTED_SEGMENT_PROD,
+            Self::UnsortedSegmentSum => &UNSORTED_SEGMENT_SUM,
+            Self::Bucketize => &BUCKETIZE,
+            Self::Bitcast => &BITCAST,
+            Self::Rfft2d => &RFFT2D,
+            Self::ComplexAbs => &COMPLEX_ABS,
+            Self::Real => &REAL,
+            Self::Imag => &IMAG,
+            Self::Conv3d => &CONV_3D,
+            Self::Conv3dTranspose => &CONV_3D_TRANSPOSE,
+            Self::DynamicUpdateSlice => &DYNAMIC_UPDATE_SLICE,
+            Self::NonMaxSuppressionV4 => &NON_MAX_SUPPRESSION_V4,
+            Self::NonMaxSuppressionV5 => &NON_MAX_SUPPRESSION_V5,
+            Self::Range => &RANGE,
+            Self::Shape => &SHAPE,
+            Self::ReduceWindow => &REDUCE_WINDOW,
+            Self::SparseToDense => &SPARSE_TO_DENSE,
+            Self::BroadcastArgs => &BROADCAST_ARGS,
+            Self::BitwiseAnd => &BITWISE_AND,
+            Self::LeftShift => &LEFT_SHIFT,
+            Self::GatherSlices => &GATHER_SLICES,
+            Self::ScatterSlices => &SCATTER_SLICES,
+            Self::RandomUniform => &RANDOM_UNIFORM,
+            Self::RandomStandardNormal => &RANDOM_STANDARD_NORMAL,
+            Self::Multinomial => &MULTINOMIAL,
+            Self::RngBitGenerator => &RNG_BIT_GENERATOR,
+            Self::DynamicFullyConnected => &DYNAMIC_FULLY_CONNECTED,
+            Self::DynamicConv2d => &DYNAMIC_CONV_2D,
+            Self::DynamicRound => &DYNAMIC_ROUND,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_that_of_its_operation() {
+        for operation in E::ALL {
+            assert_eq!(operation.signature().operation, operation.operation_type());
+        }
+    }
+}

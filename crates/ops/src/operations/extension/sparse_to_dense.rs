@@ -10,11 +10,11 @@
 //!
 //! Of values for the same place the last one stays. An index outside of its axis is an error.
 
-use super::element_size;
 use super::gather_nd::Places;
-use super::table::ExtensionOperation as E;
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
+use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;

@@ -1,6 +1,6 @@
 //! Values by hand of the extension's operations.
 
-use super::{
+use crate::extension::{
     ExtensionOperation as E, TENSOR_COMPLEX64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32,
     TENSOR_UINT64,
 };

@@ -5,12 +5,13 @@
 //! | input 0 | input | any | float32, float16; SIGN also int32, int64 |
 //! | output 0 | output | as the input | as the input |
 
-use super::table::ExtensionOperation as E;
-use super::{doubles, is_double, stored, wide, with_doubles};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
+use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::real;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;

@@ -8,12 +8,12 @@
 //!
 //! Zeros are equal whatever their sign; so are all NaNs. How many values there are only the input says.
 
-use super::table::ExtensionOperation as E;
-use super::{stored, wide};
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
+use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;
