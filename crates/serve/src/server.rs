@@ -12,6 +12,7 @@ use crate::shared_memory::SharedMemory;
 use crate::{grpc, http};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
@@ -20,8 +21,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Threads that wait for connections; computing has its own.
-const MOST_THREADS: usize = 4;
+/// Threads that wait for connections; computing has its own, but for what is short.
+const THREADS: RangeInclusive<usize> = 2..=4;
 /// Threads for what takes its time: much JSON, loading.
 const MOST_BLOCKING: usize = 8;
 /// Connections that the system takes before they are accepted: with fewer, a client of a burst tries again a second
@@ -177,7 +178,7 @@ impl Server {
 fn runtime() -> Result<Runtime, StartError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(processors.min(MOST_THREADS))
+        .worker_threads(processors.clamp(*THREADS.start(), *THREADS.end()))
         .max_blocking_threads(MOST_BLOCKING)
         .thread_name("serve")
         .enable_all()

@@ -227,7 +227,7 @@ impl Service {
 
     async fn run(
         &self,
-        served: &Served,
+        served: &Arc<Served>,
         request: InferRequest,
         arrived: Instant,
     ) -> std::result::Result<Computed, Refused> {
@@ -245,7 +245,7 @@ impl Service {
         let (answer, span) = (sender, tracing::Span::current());
         let job =
             Job { request, inputs, rows, priority, arrived, deadline, cancellation, answer, span };
-        if let Err(refused) = served.push(job) {
+        if let Err(refused) = served.submit(job) {
             let (job, why) = *refused;
             return Err(match why {
                 Some(error) => Refused::For(error),

@@ -15,17 +15,21 @@ use crate::metrics::ModelMetrics;
 use crate::parameters::shortened;
 use crate::request::{InferRequest, InputTensor};
 use nnhal::{DataType, Model, Profile, TensorInfo};
-use program::Programs;
+use program::{Programs, Runners};
 use queue::{Batching, Queue};
 use statistics::Statistics;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 /// Names that a message lists.
 const MOST_LISTED: usize = 10;
+
+/// Runs up to this long need no thread of their own: to wake one, and be woken by it, takes some of 100 µs. Meanwhile other
+/// connections may have to wait.
+const LONGEST_ON_CALLER: Duration = Duration::from_millis(2);
 
 /// An input or output as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +63,11 @@ pub struct Served {
     pub memory: u64,
     readable_input: Option<usize>,
     programs: Programs,
-    queue: Queue,
+    /// Memory for runs that is not in use.
+    runners: Mutex<Vec<Runners>>,
+    queue: Arc<Queue>,
+    /// Whether runs take about the same time, whatever is in the tensors.
+    is_steady: bool,
     statistics: Statistics,
     metrics: ModelMetrics,
     /// Set when a run found that the device is gone. What was prepared is gone with it.
@@ -117,7 +125,7 @@ impl Served {
             let delay = Duration::from_micros(batching.max_queue_delay_microseconds);
             Batching { most: config.max_batch_size as usize, preferred, delay }
         });
-        let queue = Queue::new(name, config.max_queue_size, config.instances, batching);
+        let queue = Arc::new(Queue::new(name, config.max_queue_size, config.instances, batching));
         let memory = programs.memory(config.instances);
         metrics.memory.set(i64::try_from(memory).unwrap_or(i64::MAX));
         let served = Arc::new(Self {
@@ -129,7 +137,9 @@ impl Served {
             since: SystemTime::now(),
             memory,
             readable_input: programs.readable_input(),
+            is_steady: programs.is_steady(),
             programs,
+            runners: Mutex::default(),
             queue,
             statistics: Statistics::default(),
             metrics,
@@ -260,11 +270,24 @@ impl Served {
         )
     }
 
-    /// Puts a job into the queue.
+    fn runners(&self) -> MutexGuard<'_, Vec<Runners>> {
+        self.runners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a job on this thread if that is short and nothing else waits; otherwise puts it into the queue.
     ///
     /// # Errors
     /// As [`Queue::push`].
-    pub(crate) fn push(&self, job: Job) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        job: Job,
+    ) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
+        if self.is_steady
+            && let Some(place) = self.queue.begin(LONGEST_ON_CALLER)
+        {
+            worker::run_here(self, place, job);
+            return Ok(());
+        }
         let outcome = self.queue.push(job);
         self.metrics.waiting.set(i64::try_from(self.queue.waiting()).unwrap_or(i64::MAX));
         if let Err(refused) = &outcome

@@ -174,6 +174,18 @@ impl Programs {
         input.known_shape().filter(|_| is_here).and_then(|it| input.data_type.byte_length(&it))
     }
 
+    /// Whether runs take about the same time, whatever is in the tensors: the model is not batched, all shapes are
+    /// known, there are no loops, and a device of this process runs it in steps.
+    pub(crate) fn is_steady(&self) -> bool {
+        let session = self.session();
+        let is_known = session.model().inputs().iter().all(|it| it.known_shape().is_some());
+        let has_loops = !session.model().hal().referenced.is_empty();
+        !self.is_batched
+            && is_known
+            && !has_loops
+            && session.plan().is_ok_and(|plan| !plan.is_empty())
+    }
+
     /// How many rows to run at once of those that are left.
     fn rows_of(&self, left: usize) -> (usize, &Session) {
         let fits = self.sizes.iter().rev().find(|(rows, _)| *rows <= left);
@@ -207,7 +219,7 @@ fn batch_shape(info: &TensorInfo, rows: usize) -> Option<Option<Vec<usize>>> {
     Some(Some(shape))
 }
 
-/// A worker's memory for runs.
+/// Memory for runs, of which one is on at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Runners(Vec<(Vec<Vec<usize>>, Runner)>);
 

@@ -5,7 +5,7 @@ use crate::request::{Data, InferRequest, OutputData};
 use nnhal::hal::{Cancellation, Priority};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -84,18 +84,40 @@ pub(crate) struct Queue {
     typical: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// By priority, the highest first.
     levels: [VecDeque<Job>; 3],
     is_closed: bool,
+    /// Runs that may begin.
+    free: usize,
 }
 
-/// Jobs whose time is over, or that no one waits for, and a batch.
-#[derive(Debug, Default)]
+/// Jobs whose time is over, or that no one waits for, and a batch with the right to run it.
+#[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) batch: Vec<Job>,
     pub(crate) dropped: Vec<(Job, Error)>,
+    pub(crate) place: Option<Place>,
+}
+
+/// The right to run something: there are as many at a time as the model has instances.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Queue>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.free += 1;
+        let (is_closed, is_waited) = (state.is_closed, state.waiting() > 0);
+        drop(state);
+        if is_closed {
+            // Workers end when nothing is left, which they have to see.
+            self.0.changed.notify_all();
+        } else if is_waited {
+            self.0.changed.notify_one();
+        }
+    }
 }
 
 fn level(priority: Priority) -> usize {
@@ -118,7 +140,11 @@ impl Queue {
             capacity,
             workers,
             batching,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                levels: Default::default(),
+                is_closed: false,
+                free: workers,
+            }),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
             typical: AtomicU64::new(0),
@@ -160,7 +186,7 @@ impl Queue {
         if state.is_closed {
             return Err(Box::new((job, None)));
         }
-        let waiting = state.levels.iter().map(VecDeque::len).sum::<usize>();
+        let waiting = state.waiting();
         if waiting >= self.capacity {
             let (model, retry_after) = (self.model.clone(), self.retry_after(waiting));
             let full = Error::QueueFull { model, waiting, retry_after };
@@ -168,9 +194,43 @@ impl Queue {
         }
         state.levels[level(job.priority)].push_back(job);
         self.waiting.store(waiting + 1, Ordering::Relaxed);
+        let is_free = state.free > 0;
         drop(state);
-        self.changed.notify_one();
+        // Otherwise whoever ends a run wakes a worker.
+        if is_free {
+            self.changed.notify_one();
+        }
         Ok(())
+    }
+
+    /// The right to run a job at once on the caller's thread: if a place is free, no one waits, jobs are not put together,
+    /// and they have taken no longer than `most` lately.
+    pub(crate) fn begin(self: &Arc<Self>, most: Duration) -> Option<Place> {
+        if !self.is_for_callers(most) {
+            return None;
+        }
+        let mut state = self.lock();
+        if state.is_closed || state.free == 0 || state.waiting() > 0 {
+            return None;
+        }
+        state.free -= 1;
+        Some(Place(Arc::clone(self)))
+    }
+
+    /// Whether jobs are not put together, and have taken no longer than `most` lately.
+    pub(crate) fn is_for_callers(&self, most: Duration) -> bool {
+        let typical = self.typical.load(Ordering::Relaxed);
+        self.batching.is_none() && typical > 0 && u128::from(typical) <= most.as_nanos()
+    }
+
+    /// The next job for whoever has a place, if any waits.
+    pub(crate) fn next(&self, place: Place) -> Taken {
+        let mut state = self.lock();
+        let dropped = state.take_dropped(Instant::now());
+        let next = state.levels.iter_mut().find_map(VecDeque::pop_front);
+        self.waiting.store(state.waiting(), Ordering::Relaxed);
+        drop(state);
+        Taken { batch: next.into_iter().collect(), dropped, place: Some(place) }
     }
 
     /// Takes no more jobs; those that wait are still computed.
@@ -180,15 +240,17 @@ impl Queue {
     }
 
     /// Waits for a batch; `None` if the queue is closed and empty.
-    pub(crate) fn take(&self) -> Option<Taken> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Taken> {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let mut taken = Taken { batch: Vec::new(), dropped: state.take_dropped(now) };
-            let is_closed = state.is_closed;
+            let dropped = state.take_dropped(now);
+            let mut taken = Taken { batch: Vec::new(), dropped, place: None };
+            let (is_closed, is_free) = (state.is_closed, state.free > 0);
             let wait = match state.levels.iter_mut().find(|jobs| !jobs.is_empty()) {
                 None if is_closed && taken.dropped.is_empty() => return None,
                 None => None,
+                Some(_) if !is_free => None,
                 Some(jobs) => match self.ready(jobs, now, is_closed) {
                     Ok(count) => {
                         taken.batch.extend(jobs.drain(..count));
@@ -198,11 +260,16 @@ impl Queue {
                 },
             };
             if !taken.batch.is_empty() || !taken.dropped.is_empty() {
-                let waiting = state.levels.iter().map(VecDeque::len).sum::<usize>();
+                let waiting = state.waiting();
                 self.waiting.store(waiting, Ordering::Relaxed);
+                if !taken.batch.is_empty() {
+                    state.free -= 1;
+                    taken.place = Some(Place(Arc::clone(self)));
+                }
+                let is_free = state.free > 0;
                 drop(state);
                 // A job that came while this one looked has woken only one.
-                if waiting > 0 {
+                if waiting > 0 && is_free {
                     self.changed.notify_one();
                 }
                 return Some(taken);
@@ -252,6 +319,11 @@ impl Queue {
 }
 
 impl State {
+    /// How many jobs wait.
+    fn waiting(&self) -> usize {
+        self.levels.iter().map(VecDeque::len).sum()
+    }
+
     /// Jobs that need not be computed any more.
     fn take_dropped(&mut self, now: Instant) -> Vec<(Job, Error)> {
         let mut dropped = Vec::new();
@@ -277,7 +349,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     type Answer = oneshot::Receiver<Result<Computed>>;
 
@@ -298,13 +369,13 @@ mod tests {
         (job, receiver)
     }
 
-    fn queue(capacity: usize, batching: Option<(usize, &[usize], u64)>) -> Queue {
+    fn queue(capacity: usize, batching: Option<(usize, &[usize], u64)>) -> Arc<Queue> {
         let batching = batching.map(|(most, preferred, delay)| Batching {
             most,
             preferred: preferred.to_vec(),
             delay: Duration::from_millis(delay),
         });
-        Queue::new("m", capacity, 1, batching)
+        Arc::new(Queue::new("m", capacity, 1, batching))
     }
 
     fn ids(taken: &Taken) -> Vec<&str> {
@@ -394,8 +465,65 @@ mod tests {
     }
 
     #[test]
+    fn what_is_short_is_run_by_the_caller_if_a_place_is_free_and_nothing_waits() {
+        const MOST: Duration = Duration::from_millis(2);
+        let queue = queue(10, None);
+        assert!(queue.begin(MOST).is_none(), "how long a run takes is not known");
+        queue.took(Duration::from_millis(1), 1);
+        let place = queue.begin(MOST).expect("a place is free");
+        assert!(queue.begin(MOST).is_none(), "there is one instance");
+        let (waiting, _waiting) = job("a", 1, Priority::Medium);
+        queue.push(waiting).unwrap();
+        drop(place);
+        assert!(queue.begin(MOST).is_none(), "someone else is first");
+        let taken = queue.take().unwrap();
+        assert_eq!(ids(&taken), ["a"]);
+        assert!(queue.begin(MOST).is_none(), "a worker has the place");
+        drop(taken);
+        assert!(queue.begin(Duration::from_micros(999)).is_none(), "runs take longer");
+        drop(queue.begin(MOST).expect("the worker gave it back"));
+        queue.close();
+        assert!(queue.begin(MOST).is_none(), "closed");
+    }
+
+    #[test]
+    fn jobs_that_are_put_together_are_not_run_by_the_caller() {
+        let queue = queue(10, Some((8, &[], 0)));
+        queue.took(Duration::from_millis(1), 1);
+        assert!(queue.begin(Duration::from_millis(2)).is_none());
+    }
+
+    #[test]
+    fn a_worker_waits_for_a_place_and_ends_after_the_last_job() {
+        let queue = queue(10, None);
+        queue.took(Duration::from_millis(1), 1);
+        let place = queue.begin(Duration::from_millis(2)).expect("a place is free");
+        let (waiting, _waiting) = job("a", 1, Priority::Medium);
+        queue.push(waiting).unwrap();
+        queue.close();
+        let (sender, seen) = std::sync::mpsc::channel();
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let (queue, sender) = (Arc::clone(&queue), sender.clone());
+                std::thread::spawn(move || {
+                    while let Some(taken) = queue.take() {
+                        sender.send(ids(&taken).len()).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let soon = Duration::from_millis(50);
+        assert!(seen.recv_timeout(soon).is_err(), "the caller's run is still on");
+        drop(place);
+        assert_eq!(seen.recv_timeout(Duration::from_secs(10)), Ok(1));
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    }
+
+    #[test]
     fn a_closed_queue_gives_what_it_has_and_takes_no_more() {
-        let queue = Arc::new(queue(10, Some((8, &[], 10_000))));
+        let queue = queue(10, Some((8, &[], 10_000)));
         let (waiting, _waiting) = job("a", 1, Priority::Medium);
         queue.push(waiting).unwrap();
         queue.close();

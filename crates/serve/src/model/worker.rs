@@ -1,36 +1,62 @@
-//! What a worker does: takes batches, runs them, and answers.
+//! What a worker does: takes batches, runs them, and answers. What is short and need not wait is run without one.
 
-use super::Served;
-use super::program::{Runners, Times};
+use super::program::Times;
 use super::queue::Computed;
-use super::queue::{Job, Taken};
+use super::queue::{Job, Place, Taken};
+use super::{LONGEST_ON_CALLER, Served};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Until the queue is closed and empty.
 pub(super) fn work(served: &Served) {
-    let mut runners = Runners::default();
-    while let Some(Taken { batch, dropped }) = served.queue.take() {
-        served.metrics.waiting.set(i64::try_from(served.queue.waiting()).unwrap_or(i64::MAX));
-        for (job, error) in dropped {
-            served.failed(job.arrived.elapsed());
-            job.finish(Err(error));
-        }
-        if !batch.is_empty() {
-            run(served, &mut runners, batch);
-        }
+    while let Some(taken) = served.queue.take() {
+        drop(work_on(served, taken));
     }
 }
 
+/// Runs what was taken, and gives the place back.
+fn work_on(served: &Served, Taken { batch, dropped, place }: Taken) -> Option<Place> {
+    served.metrics.waiting.set(i64::try_from(served.queue.waiting()).unwrap_or(i64::MAX));
+    for (job, error) in dropped {
+        served.failed(job.arrived.elapsed());
+        job.finish(Err(error));
+    }
+    if !batch.is_empty() {
+        run(served, batch);
+    }
+    place
+}
+
+/// Runs a job on the caller's thread, which is one of the runtime's, and has those that came meanwhile run on the same
+/// threads, one after the other between other tasks: no worker is woken as long as jobs are short.
+pub(super) fn run_here(served: &Arc<Served>, place: Place, job: Job) {
+    run(served, vec![job]);
+    pass_on(served, place);
+}
+
+fn pass_on(served: &Arc<Served>, place: Place) {
+    if served.queue.waiting() == 0 || !served.queue.is_for_callers(LONGEST_ON_CALLER) {
+        return;
+    }
+    let served = Arc::clone(served);
+    tokio::spawn(async move {
+        let taken = served.queue.next(place);
+        if let Some(place) = work_on(&served, taken) {
+            pass_on(&served, place);
+        }
+    });
+}
+
 /// Runs a batch. One that fails is run again request by request, so that none fails for another.
-fn run(served: &Served, runners: &mut Runners, batch: Vec<Job>) {
+fn run(served: &Served, batch: Vec<Job>) {
     let begun = Instant::now();
     let mut times = Times::default();
     let outcome = {
         let _entered = batch[0].span.enter();
-        guarded(served, runners, &batch, &mut times)
+        guarded(served, &batch, &mut times)
     };
     match outcome {
         Ok(computed) => {
@@ -40,7 +66,7 @@ fn run(served: &Served, runners: &mut Runners, batch: Vec<Job>) {
         Err(Error::Timeout(when)) => fail(served, batch, &Error::Timeout(when)),
         Err(_) if batch.len() > 1 => {
             for job in batch {
-                run(served, runners, vec![job]);
+                run(served, vec![job]);
             }
         }
         Err(error) => fail(served, batch, &error),
@@ -48,16 +74,15 @@ fn run(served: &Served, runners: &mut Runners, batch: Vec<Job>) {
 }
 
 /// A panic of a run is a failure of its requests alone.
-fn guarded(
-    served: &Served,
-    runners: &mut Runners,
-    batch: &[Job],
-    times: &mut Times,
-) -> Result<Vec<Computed>> {
-    let run = AssertUnwindSafe(|| runners.run(&served.programs, batch, times));
+fn guarded(served: &Served, batch: &[Job], times: &mut Times) -> Result<Vec<Computed>> {
+    let run = AssertUnwindSafe(|| {
+        let mut runners = served.runners().pop().unwrap_or_default();
+        let computed = runners.run(&served.programs, batch, times);
+        // Not after a panic, whatever it left there.
+        served.runners().push(runners);
+        computed
+    });
     catch_unwind(run).unwrap_or_else(|_| {
-        // Whatever it left there.
-        *runners = Runners::default();
         Err(Error::Internal("the run panicked; the server's log says more".into()))
     })
 }
