@@ -281,9 +281,12 @@ fn its_values_count_for_the_models_memory_and_are_given_back() {
     assert!(text.contains("operation 1 (NEG) of referenced subgraph 1"), "{text}");
 }
 
-/// What it is notified of: place, rounds, elements.
+/// The operation's index, the rounds around it, the elements of its output.
+type Notification = (usize, Vec<Round>, Vec<f32>);
+
+/// What it is notified of.
 #[derive(Default)]
-struct Record(Mutex<Vec<(usize, Vec<Round>, Vec<f32>)>>);
+struct Record(Mutex<Vec<Notification>>);
 
 impl Observer for Record {
     fn output(&self, output: &ObservedOutput<'_>) {

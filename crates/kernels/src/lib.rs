@@ -69,6 +69,7 @@ pub mod softmax;
 mod team;
 pub mod top_k;
 pub mod transposed_convolution;
+pub mod unpacked_convolution;
 mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};
@@ -77,10 +78,10 @@ pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
-pub use of_images::{OfImages, PixelStrides};
-pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
+pub use of_images::{ImageKernel, Images, OfImages, Others, PixelStrides};
+pub use packing::{OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use prepared::{
     ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
 };
-pub use team::{TASK_SPANS, Team};
+pub use team::{KeptQuestion, TASK_SPANS, Team};

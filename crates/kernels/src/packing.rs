@@ -2,7 +2,7 @@
 
 use crate::allowance::room_for;
 use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::team::{Pace, Stop};
+use crate::team::{KeptQuestion, Pace, Stop};
 use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
@@ -34,9 +34,6 @@ pub struct Preparation {
     packed: Vec<Packed>,
     stop: Stop,
 }
-
-/// Says whether to stop. Asked now and then, by whichever thread.
-pub type KeptQuestion = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Debug)]
 enum Memory {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::part;
+use crate::team::part;
 use crate::team::{Pace, Team};
 use std::ops::Range;
 

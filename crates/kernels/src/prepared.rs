@@ -60,6 +60,12 @@ pub trait InputBytes {
 #[derive(Clone, Copy)]
 pub struct Inputs<'run>(&'run dyn InputBytes);
 
+impl fmt::Debug for Inputs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inputs").finish_non_exhaustive()
+    }
+}
+
 impl<'run> Inputs<'run> {
     /// The elements of an input; `None` if it is left out.
     pub fn optional<T: AnyBitPattern>(&self, index: usize) -> Option<&'run [T]> {

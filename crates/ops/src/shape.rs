@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// Most axes of an operand. With MODEL-17 more would be of no use, and every step of validation
+/// that handles a shape is of bounded cost (contract: SEC-3).
+pub const MAX_RANK: usize = 32;
+
 /// The dimensions of a tensor, of which any, or even their number, may not be known yet.
 ///
 /// Here 0 is a length like any other: the interface's "0 means unknown" ends where a model's

@@ -232,11 +232,6 @@ fn align(parameters: &'static [Parameter], count: usize) -> Option<Alignment> {
 }
 
 impl Signature {
-    /// The signature of an operation, if this build defines it.
-    pub fn of(operation: OperationType) -> Option<&'static Self> {
-        crate::operations::signature(operation)
-    }
-
     /// The oldest version whose definition has these argument types.
     ///
     /// # Errors

@@ -323,7 +323,7 @@ pub(crate) fn of_variable(tensor: &Tensor<'_>, name: &str, shape: &[u32]) -> Ten
 /// The state of a generator of random numbers.
 pub(crate) fn of_generator(name: &str) -> TensorDescription {
     let type_code = TensorType::Int32 as i8;
-    let words = nnhal_ops::extension::random::STATE_WORDS;
+    let words = nnhal_ops::operations::extension::random::STATE_WORDS;
     TensorDescription {
         index: 0,
         name: name.to_owned(),

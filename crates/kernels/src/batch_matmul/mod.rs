@@ -7,12 +7,14 @@ mod tests;
 pub use crate::gemm::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::pack::{self, Matrix};
-use crate::gemm::{Blocking, Tile, part, run_tile_until};
+use crate::gemm::matrix::Matrix;
+use crate::gemm::pack;
+use crate::gemm::{Blocking, Tile, run_tile_until};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
+use crate::team::part;
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
 use std::ops::Range;

@@ -5,13 +5,14 @@
 //! image with padding at both ends, copied while they are in use, and its columns are at a distance.
 #![allow(unsafe_code)]
 
-use super::Shape;
+use super::shape::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels, largest_tile, part};
+use crate::gemm::{Blocking, Epilogue, Panels, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::even_tasks;
 use crate::team::Pace;
+use crate::team::part;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use std::ops::Range;

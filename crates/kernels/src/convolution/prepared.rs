@@ -1,53 +1,27 @@
-//! Convolutions of floats as prepared kernels of images. Inputs: the image, and the residual operand if there
-//! is one; where filter and bias are not known before, the image, the filter, the bias and the residual
-//! operand.
+//! Convolutions of floats as kernels of images. Inputs: the image, and the residual operand if there is one.
 
-use super::{Convolution, Filter, UnpackedConvolution};
-use crate::of_images::OfImages;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use super::packed::Convolution;
+use crate::lines::Line;
+use crate::of_images::{ImageKernel, Images};
 use crate::team::Team;
 
-impl PreparedKernel for OfImages<Convolution> {
+impl ImageKernel for Convolution {
+    type Element = f32;
+
     fn name(&self) -> String {
-        let operation = self.kernel.shape().name(false);
-        format!("{operation} {}", self.kernel.kernel())
+        format!("{} {}", self.shape().name(false), self.kernel())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let (residual, scratch) = (self.residual(inputs, 1), bytemuck::cast_slice_mut(scratch));
-        self.kernel.run(team, self.input(inputs), residual, self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.residual(1), output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
-    }
-}
-
-impl PreparedKernel for OfImages<UnpackedConvolution> {
-    fn name(&self) -> String {
-        let operation = self.kernel.shape().name(self.kernel.is_depthwise());
-        format!("{operation} {}", self.kernel.kernel())
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let (residual, scratch) = (self.residual(inputs, 3), bytemuck::cast_slice_mut(scratch));
-        let filter = Filter { weights: inputs.of(1), bias: inputs.of(2) };
-        self.kernel.run(team, self.input(inputs), filter, residual, self.output(output), scratch);
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
+        self.shape().operations()
     }
 }

@@ -1,6 +1,6 @@
 //! [`Shape`]: the sizes of a convolution.
 
-use crate::gemm::part;
+use crate::team::part;
 use std::ops::Range;
 
 /// The sizes of a convolution of images `[batch, height, width, channels]`; pairs are height, width.

@@ -2,7 +2,7 @@
 //! that it sees.
 #![allow(unsafe_code)]
 
-use super::Shape;
+use super::shape::Shape;
 use crate::TooLarge;
 use crate::gemm::{MOST_SEGMENTS, Rows};
 use crate::image::values_needed;

@@ -1,6 +1,10 @@
-use super::*;
+use super::packed::{Convolution, Method};
+use super::shape::Shape;
+use super::winograd::Winograd;
 use crate::Lines;
+use crate::gemm::Epilogue;
 use crate::packing::prepared_twice;
+use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
 use proptest::prelude::*;
 
 /// Small whole numbers and halves, whose sums of products are exact in any order.

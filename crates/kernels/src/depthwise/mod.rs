@@ -9,13 +9,15 @@ mod tests;
 mod wide;
 mod window;
 
-use crate::convolution::{Convolution, Epilogue, Shape};
+use crate::convolution::Convolution;
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Panels, part};
+use crate::gemm::{Blocking, Epilogue, Panels};
 use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
 use crate::team::Pace;
+use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};

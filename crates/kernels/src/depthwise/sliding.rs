@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::window::{Strip, most_rows, run_strip};
-use crate::convolution::{Epilogue, Shape};
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Panels, part};
+use crate::gemm::{Blocking, Epilogue, Panels};
 use crate::parts::even_tasks;
 use crate::team::Pace;
+use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;

@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::MOST_TAPS;
-use crate::convolution::{Epilogue, Shape};
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::part;
+use crate::gemm::Epilogue;
 use crate::image::values_needed;
 use crate::parts::even_tasks;
+use crate::team::part;
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, InstructionSet, Preparation};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
+use super::tile::{Tile, finish_partial, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
 use crate::vector::{Isa, Kernel, Simd};
@@ -46,49 +47,6 @@ const PARTS_BETWEEN: usize = 16;
 
 /// The biases of parts after the first, for the widest panel.
 static ZEROS: [f32; 32] = [0.0; 32];
-
-/// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
-/// panels that follow each other.
-pub(crate) struct Tile<'a> {
-    /// For each segment of the depth, where the `ROWS` rows of it are.
-    pub(crate) segments: &'a [*const f32],
-    /// To be added to all of them.
-    pub(crate) offset: usize,
-    /// How many values each of them has.
-    pub(crate) segment_depth: usize,
-    /// The biases, and then a row for each value of the depth.
-    pub(crate) panel: *const f32,
-    /// How many panels there are; of more than one each has all columns.
-    pub(crate) panels: usize,
-    /// How far behind the panel's rows is what will be read soon, to be brought near meanwhile; 0
-    /// for nothing.
-    pub(crate) ahead: usize,
-    /// The first value of the tile.
-    pub(crate) output: *mut f32,
-    /// From one of its rows to the next.
-    pub(crate) output_stride: usize,
-    /// What is added to the tile, laid out as it, if anything.
-    pub(crate) residual: Option<*const f32>,
-    /// From one row to the next.
-    pub(crate) residual_stride: usize,
-    /// How many columns of a panel are wanted; more than those of all vectors but the last.
-    pub(crate) columns: usize,
-    pub(crate) epilogue: &'a Epilogue,
-}
-
-impl Tile<'_> {
-    /// The part of one of the panels, each of which has this many values.
-    fn part(&self, index: usize, values: usize) -> Self {
-        let columns = index.wrapping_mul(self.columns);
-        Self {
-            panel: self.panel.wrapping_add(index.wrapping_mul(values)),
-            panels: 1,
-            output: self.output.wrapping_add(columns),
-            residual: self.residual.map(|residual| residual.wrapping_add(columns)),
-            ..*self
-        }
-    }
-}
 
 /// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
 /// would be unrolled too late for the sums to be kept in registers.
@@ -216,28 +174,6 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
     }
 }
 
-/// Asks for a cache line that will be read before long; any address will do.
-#[inline(always)]
-pub(super) fn prefetch(address: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: every processor of this architecture has the instruction, which touches nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        std::arch::asm!(
-            "prfm pldl2keep, [{address}]",
-            address = in(reg) address,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = address;
-}
-
 /// A vector of values.
 ///
 /// # Safety
@@ -310,34 +246,6 @@ fn prefetch_to_write(at: *mut f32) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
-}
-
-/// Stores the columns of a vector that are wanted.
-///
-/// # Safety
-/// As [`run_tile`].
-#[inline(always)]
-pub(super) unsafe fn finish_partial<S: Simd>(
-    simd: S,
-    tile: &Tile<'_>,
-    [row, vector]: [usize; 2],
-    mut value: S::F,
-) {
-    let column = vector * S::LANES;
-    let wanted = S::LANES.min(tile.columns - column);
-    if let Some(residual) = tile.residual {
-        // SAFETY: all columns of the residual are there.
-        let from = unsafe {
-            std::slice::from_raw_parts(residual.add(row * tile.residual_stride + column), wanted)
-        };
-        value = simd.add(value, simd.load_partial(from, 0.0));
-    }
-    value = tile.epilogue.apply(simd, value);
-    // SAFETY: all columns of the output are there, and no one else's.
-    let to = unsafe {
-        std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
-    };
-    simd.store_partial(value, to);
 }
 
 /// Rows and vectors of the largest tile whose sums fit in this many registers.

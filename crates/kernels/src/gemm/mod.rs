@@ -9,24 +9,27 @@
 #![allow(unsafe_code)]
 
 mod epilogue;
+pub(crate) mod matrix;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pack;
 mod panels;
+mod tile;
 #[cfg(target_arch = "x86_64")]
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
-pub(crate) use microkernel::{Blocking, Tile, largest_tile, run_tile, run_tile_until};
+pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
 use panels::Run;
 pub(crate) use panels::{Panels, Unpacked};
+pub(crate) use tile::Tile;
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
 use crate::parts::even_tasks;
-use crate::team::{Pace, Stop, WORK_BETWEEN};
+use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use std::mem::MaybeUninit;
@@ -306,15 +309,6 @@ impl Gemm {
         );
         (needed > 0).then_some(Product { gemm: self, rows, panels, residual, places, output })
     }
-}
-
-/// The range that is one of this many even parts of `0..length`.
-pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
-    // Without a product of the length, which may be any. That of two numbers of parts is small: nothing
-    // is cut into 2^32.
-    let (quotient, remainder) = (length / parts, length % parts);
-    let start = |index: usize| quotient * index + remainder * index / parts;
-    start(index)..start(index + 1)
 }
 
 /// The rows of some tiles. Nothing is divided on the way: there are tiles of a few nanoseconds.

@@ -7,7 +7,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::microkernel::{Tile, finish_partial, prefetch};
+use super::tile::{Tile, finish_partial, prefetch};
 use crate::vector::Simd;
 use std::arch::aarch64::*;
 

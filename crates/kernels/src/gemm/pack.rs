@@ -1,25 +1,11 @@
 //! Copies of parts of the operands, in the order in which tiles read them.
 
+use super::matrix::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::turn_avx512;
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
-
-/// A matrix among others: element `(row, column)` is at `start + row * stride + column`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Matrix<'a> {
-    pub(crate) values: &'a [f32],
-    pub(crate) start: usize,
-    pub(crate) stride: usize,
-}
-
-impl<'a> Matrix<'a> {
-    pub(super) fn row(&self, row: usize, columns: Range<usize>) -> &'a [f32] {
-        let start = self.start + row * self.stride;
-        &self.values[start + columns.start..start + columns.end]
-    }
-}
 
 /// Copies some columns of all rows: `to[row * width + column]`. Beyond the columns there are zeros.
 pub(crate) fn columns(

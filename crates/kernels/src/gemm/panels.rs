@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::Blocking;
-use super::pack::{self, Matrix, turned_until};
+use super::matrix::Matrix;
+use super::pack::{self, turned_until};
 use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};

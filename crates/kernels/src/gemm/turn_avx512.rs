@@ -1,7 +1,7 @@
 //! Squares of a matrix, turned in registers.
 #![allow(unsafe_code)]
 
-use super::pack::Matrix;
+use super::matrix::Matrix;
 use std::arch::x86_64::{
     __m512, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps, _mm512_setzero_ps,
     _mm512_shuffle_f32x4, _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps,

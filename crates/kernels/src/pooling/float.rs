@@ -5,8 +5,8 @@ use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::of_images::OfImages;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::lines::Line;
+use crate::of_images::{ImageKernel, Images};
 use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 use std::ops::Range;
@@ -52,16 +52,16 @@ impl FloatPooling {
     }
 }
 
-impl PreparedKernel for OfImages<FloatPooling> {
+impl ImageKernel for FloatPooling {
+    type Element = f32;
+
     fn name(&self) -> String {
-        let FloatPooling { shape, reduction, .. } = &self.kernel;
-        shape.name(*reduction, "f32")
+        self.shape.name(self.reduction, "f32")
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.kernel.run(team, self.input(inputs), self.output(output));
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, _: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output);
     }
 }
 

@@ -6,8 +6,8 @@ use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::of_images::OfImages;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::lines::Line;
+use crate::of_images::{ImageKernel, Images};
 use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
@@ -72,16 +72,16 @@ impl<T: Byte + Ord> QuantizedPooling<T> {
     }
 }
 
-impl<T: Byte + Ord> PreparedKernel for OfImages<QuantizedPooling<T>> {
+impl<T: Byte + Ord> ImageKernel for QuantizedPooling<T> {
+    type Element = T;
+
     fn name(&self) -> String {
-        let QuantizedPooling { shape, reduction, .. } = &self.kernel;
-        shape.name(*reduction, T::NAME)
+        self.shape.name(self.reduction, T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.kernel.run(team, self.input(inputs), self.output(output));
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, T>, _: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output);
     }
 }
 

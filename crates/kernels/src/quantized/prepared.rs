@@ -1,119 +1,97 @@
-//! Convolutions of 8-bit numbers as prepared kernels of images. Inputs: the image; where weights and biases are
-//! not known before, those behind it.
+//! Convolutions of 8-bit numbers as kernels of images. Inputs: the image; where weights and biases are not known
+//! before, those behind it.
 
 use super::convolution::{Convolution, UnpackedConvolution};
 use super::depthwise::Depthwise;
 use super::transposed_convolution::TransposedConvolution;
-use crate::of_images::OfImages;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::lines::Line;
+use crate::of_images::{ImageKernel, Images};
 use crate::team::Team;
 
-impl PreparedKernel for OfImages<Convolution> {
+impl ImageKernel for Convolution {
+    type Element = u8;
+
     fn name(&self) -> String {
-        let Self { kernel, .. } = self;
-        let (operation, algorithm) = (kernel.shape().name(false), kernel.algorithm());
-        format!("{operation} {algorithm} {} {}", kernel.signedness().name(), kernel.kernel())
+        let (operation, algorithm) = (self.shape().name(false), self.algorithm());
+        format!("{operation} {algorithm} {} {}", self.signedness().name(), self.kernel())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(team, self.input(inputs), self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
+        self.shape().operations()
     }
 }
 
-impl PreparedKernel for OfImages<Depthwise> {
+impl ImageKernel for Depthwise {
+    type Element = u8;
+
     fn name(&self) -> String {
-        let Self { kernel, .. } = self;
-        let operation = kernel.shape().name(true);
-        format!("{operation} direct {} {}", kernel.signedness().name(), kernel.kernel())
+        let operation = self.shape().name(true);
+        format!("{operation} direct {} {}", self.signedness().name(), self.kernel())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(team, self.input(inputs), self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
+        self.shape().operations()
     }
 }
 
-impl PreparedKernel for OfImages<UnpackedConvolution> {
+impl ImageKernel for UnpackedConvolution {
+    type Element = u8;
+
     fn name(&self) -> String {
-        let Self { kernel, .. } = self;
-        let operation = kernel.shape().name(kernel.is_depthwise());
-        format!("{operation} direct with packing {}", kernel.signedness().name())
+        let operation = self.shape().name(self.is_depthwise());
+        format!("{operation} direct with packing {}", self.signedness().name())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let (weights, bias) = (inputs.of(1), inputs.of(2));
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(team, self.input(inputs), weights, bias, self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.of(1), others.of(2), output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
+        self.shape().operations()
     }
 }
 
-impl PreparedKernel for OfImages<TransposedConvolution> {
+impl ImageKernel for TransposedConvolution {
+    type Element = u8;
+
     fn name(&self) -> String {
-        let Self { kernel, .. } = self;
-        let operation = kernel.shape().name();
-        let (elements, set) = (kernel.signedness().name(), kernel.kernel());
-        format!("{operation} gemm by phases {elements} {set}")
+        let (operation, elements) = (self.shape().name(), self.signedness().name());
+        format!("{operation} gemm by phases {elements} {}", self.kernel())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(team, self.input(inputs), self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
-    }
-
-    fn is_8_bit(&self) -> bool {
-        true
+        self.shape().operations()
     }
 }

@@ -9,7 +9,6 @@ mod packed;
 mod prepared;
 mod rnn;
 mod sequences;
-mod step;
 mod svdf;
 #[cfg(test)]
 mod tests;

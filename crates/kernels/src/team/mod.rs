@@ -4,13 +4,15 @@
 #[cfg(all(test, loom))]
 mod all_orders;
 mod processors;
+mod question;
 mod share;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use crate::packing::KeptQuestion;
 use processors::Allowed;
+pub use question::KeptQuestion;
+pub(crate) use share::part;
 use share::{End, MOST_TASKS, Round, Share};
 use std::any::Any;
 use std::fmt;

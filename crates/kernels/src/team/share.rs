@@ -1,7 +1,16 @@
 //! [`Share`]: the tasks of a round that are one thread's, as long as no one takes them from it.
 
 use super::sync::{AtomicU64, Ordering};
-use crate::gemm::part;
+use std::ops::Range;
+
+/// The range that is one of this many even parts of `0..length`.
+pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
+    // Without a product of the length, which may be any. That of two numbers of parts is small: nothing
+    // is cut into 2^32.
+    let (quotient, remainder) = (length / parts, length % parts);
+    let start = |index: usize| quotient * index + remainder * index / parts;
+    start(index)..start(index + 1)
+}
 
 /// Most tasks of a round; they are numbered by 16 bits.
 pub(super) const MOST_TASKS: usize = 0xFFFF;

@@ -13,12 +13,11 @@ pub(crate) mod tests;
 pub(crate) use shape::Phase;
 pub use shape::Shape;
 
-use crate::convolution::{Access, Taps};
+use crate::convolution::taps::{Access, Taps};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
 use crate::image::{Places, values_needed};
-use crate::of_images::OfImages;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::of_images::{ImageKernel, Images};
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.
@@ -40,25 +39,24 @@ struct Packed {
     access: Access,
 }
 
-impl PreparedKernel for OfImages<TransposedConvolution> {
+impl ImageKernel for TransposedConvolution {
+    type Element = f32;
+
     fn name(&self) -> String {
-        let operation = self.kernel.shape.name();
-        format!("{operation} {}", self.kernel.kernel())
+        format!("{} {}", self.shape().name(), self.kernel())
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(team, self.input(inputs), self.output(output), scratch);
-        Ok(())
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        self.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
+        self.shape().operations()
     }
 }
 

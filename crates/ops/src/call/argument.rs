@@ -146,9 +146,8 @@ impl<'a> Argument<'a> {
     /// # Errors
     /// As [`Argument::i32s`]; there are more than a tensor may have axes.
     pub(crate) fn i32_per_axis(&self) -> Result<Vec<i32>, Fault> {
-        if self.shape.element_count().is_some_and(|count| count > crate::validate::MAX_RANK as u64)
-        {
-            let most = format!("a number for each of at most {} axes", crate::validate::MAX_RANK);
+        if self.shape.element_count().is_some_and(|count| count > crate::shape::MAX_RANK as u64) {
+            let most = format!("a number for each of at most {} axes", crate::shape::MAX_RANK);
             return Err(self.wrong("shape", &self.shape, most));
         }
         self.i32s()

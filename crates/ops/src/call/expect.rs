@@ -37,7 +37,7 @@ impl Argument<'_> {
     /// that all models have.
     pub(crate) fn most_axes(&self, of_the_interface: usize) -> usize {
         match self.operation {
-            OperationType::Extension(_) => crate::validate::MAX_RANK,
+            OperationType::Extension(_) => crate::shape::MAX_RANK,
             _ => of_the_interface,
         }
     }

@@ -15,7 +15,6 @@ pub use output::Output;
 use crate::error::{Fault, OperationError, Subject};
 use crate::extension::ExtensionOperation;
 use crate::shape::Shape;
-use crate::signature::Signature;
 use bounds::{Bounds, PIECE, WORK_BETWEEN_CHECKS};
 use nnhal_hal::{HalVersion, OperationType};
 use std::cell::Cell;
@@ -43,9 +42,8 @@ pub struct ArgumentSource<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// An operation with these arguments. Names of arguments, for messages, are taken from its
-    /// signature.
-    pub fn new(
+    /// An operation with these arguments, which messages call by their numbers only.
+    pub(crate) fn without_names(
         operation: OperationType,
         inputs: impl IntoIterator<Item = ArgumentSource<'a>>,
         outputs: impl IntoIterator<Item = ArgumentSource<'a>>,
@@ -65,7 +63,7 @@ impl<'a> Call<'a> {
             subject,
             bounds: Bounds::default(),
         };
-        let mut call = Self {
+        Self {
             operation,
             inputs: inputs
                 .into_iter()
@@ -79,11 +77,7 @@ impl<'a> Call<'a> {
                 .collect(),
             bounds: Bounds::default(),
             work: Cell::new(0),
-        };
-        if let Some(signature) = Signature::of(operation) {
-            signature.name_arguments(&mut call);
         }
-        call
     }
 
     /// The same call, that may be interrupted while it computes.

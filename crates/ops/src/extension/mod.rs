@@ -1,8 +1,9 @@
 //! Our extension of the interface: operations and operand types that `.tflite` files need and the
 //! interface does not define (contract: DEV-EXT, EXT).
 //!
-//! Its operations are operations like the interface's: they implement [`Operation`](crate::Operation)
-//! and are entered in the list of [`operations`](crate::operations). Some take the rules of an operation
+//! Here is what it is called and what belongs to it. Its operations are operations like the interface's: they
+//! implement [`Operation`](crate::Operation) and are entered in the list of [`operations`](crate::operations), which
+//! has a folder for those that only the extension has. Some take the rules of an operation
 //! of the interface over, for more types and more axes; their arguments are decoded into the same Rust
 //! type, and [`Call::definition`](crate::Call::definition) names the operation that they follow.
 //!
@@ -12,48 +13,9 @@
 //! `docs/extension.md` in the repository lists the types and operations, as
 //! `cargo run -p nnhal-ops --example extension_table` prints them.
 
-mod counter_based;
-mod double;
 mod prefix;
-mod signatures;
 mod table;
 pub mod types;
-mod wide;
-
-pub mod batch_gather;
-pub mod binary;
-pub mod bitcast;
-pub mod broadcast_args;
-pub mod bucketize;
-pub mod cast;
-pub mod choice;
-pub mod complex;
-pub mod conv_3d;
-pub mod cumulative_sum;
-pub mod division;
-pub mod dynamic_conv_2d;
-pub mod dynamic_fully_connected;
-pub mod dynamic_round;
-pub mod dynamic_update_slice;
-pub mod fourier;
-pub mod gather_nd;
-pub mod gather_slices;
-pub mod matrix_diagonal;
-pub mod non_max_suppression;
-pub mod nonzero;
-pub mod one_hot;
-pub mod random;
-pub mod range;
-pub mod reduce_window;
-pub mod reverse_sequence;
-pub mod rng_bit_generator;
-pub mod scatter_nd;
-pub mod scatter_slices;
-pub mod segments;
-pub mod shape_of;
-pub mod sparse_to_dense;
-pub mod unary;
-pub mod unique;
 
 pub use table::ExtensionOperation;
 pub use types::{
@@ -61,9 +23,7 @@ pub use types::{
     element_size, type_name,
 };
 
-pub(crate) use double::{doubles, is_double, with_doubles};
 pub(crate) use prefix::resolved;
-pub(crate) use wide::{integer_range, is_wide, stored, wide};
 
 use nnhal_hal::{Extension, OperationType};
 
@@ -84,6 +44,3 @@ pub fn operation_name(operation: OperationType) -> String {
     ExtensionOperation::of(operation)
         .map_or_else(|| operation.to_string(), |extended| extended.name().to_owned())
 }
-
-#[cfg(test)]
-mod tests;

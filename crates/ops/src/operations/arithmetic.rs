@@ -17,9 +17,11 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::{doubles, is_double, is_wide, stored, type_name, wide, with_doubles};
+use crate::extension::type_name;
 use crate::operation::Operation;
+use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::requantize::Multiplier;
+use crate::rules::wide::{is_wide, stored, wide};
 use crate::rules::{activation_range, broadcast};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};

@@ -13,9 +13,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::{is_wide, wide};
 use crate::operation::Operation;
 use crate::rules::broadcast;
+use crate::rules::wide::{is_wide, wide};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use nnhal_hal::{HalVersion, OperandType, OperationType};

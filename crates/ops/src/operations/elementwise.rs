@@ -21,9 +21,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::{is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::real;
+use crate::rules::wide::{is_wide, stored, wide};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{

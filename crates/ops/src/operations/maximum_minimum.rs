@@ -12,9 +12,10 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::{doubles, is_double, is_wide, stored, wide, with_doubles};
 use crate::operation::Operation;
+use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::requantize::requantized;
+use crate::rules::wide::{is_wide, stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};

@@ -2,7 +2,7 @@
 //!
 //! The list below is the only place where an operation is entered.
 
-use crate::call::{Call, Output, Since};
+use crate::call::{ArgumentSource, Call, Output, Since};
 use crate::error::Fault;
 use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
@@ -10,6 +10,7 @@ use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;
 
+pub mod extension;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -23,7 +24,7 @@ macro_rules! operations {
     ) => {
         $( pub mod $module; )*
         $( pub use $module::$Type; )*
-        $( pub use crate::extension::$place::$Own; )*
+        $( pub use extension::$place::$Own; )*
 
         /// The decoded arguments of any operation.
         #[derive(Debug, Clone, PartialEq)]
@@ -231,5 +232,30 @@ operations! {
         sparse_to_dense::SparseToDense => SparseToDense;
         unary::Unary => Ceil Cos Gelu Round Sign;
         unique::Unique => Unique;
+    }
+}
+
+// Here and not where the types are: what belongs to an operation is found by this file's list alone.
+
+impl Signature {
+    /// The signature of an operation, if this build defines it.
+    pub fn of(operation: OperationType) -> Option<&'static Self> {
+        signature(operation)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// An operation with these arguments. Names of arguments, for messages, are taken from its
+    /// signature.
+    pub fn new(
+        operation: OperationType,
+        inputs: impl IntoIterator<Item = ArgumentSource<'a>>,
+        outputs: impl IntoIterator<Item = ArgumentSource<'a>>,
+    ) -> Self {
+        let mut call = Self::without_names(operation, inputs, outputs);
+        if let Some(signature) = Signature::of(operation) {
+            signature.name_arguments(&mut call);
+        }
+        call
     }
 }

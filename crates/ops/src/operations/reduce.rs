@@ -24,8 +24,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::{TENSOR_INT64, is_wide, stored, wide};
+use crate::extension::TENSOR_INT64;
 use crate::operation::Operation;
+use crate::rules::wide::{is_wide, stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};

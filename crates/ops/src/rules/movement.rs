@@ -6,7 +6,7 @@
 
 use crate::call::{Argument, Output};
 use crate::error::Fault;
-use crate::validate::MAX_RANK;
+use crate::shape::MAX_RANK;
 
 /// For each axis, the distance between neighbours, in elements; the last axis is most densely.
 /// Meaningless, but harmless, for a tensor without elements.

@@ -8,7 +8,7 @@
 //! Time and memory are linear in the size of the model, whatever it says of itself (contract:
 //! SEC-3): nothing recurses, subgraphs are checked once however often they are referred to, and
 //! the values that definitions look at are bounded ([`PARAMETER_BYTES`]), as are shapes
-//! ([`MAX_RANK`]).
+//! ([`MAX_RANK`](crate::shape::MAX_RANK)).
 
 mod constant;
 mod control_flow;
@@ -29,7 +29,7 @@ pub use error::ValidationError;
 pub use extension::ExtensionError;
 pub use graph::{GraphError, Side};
 pub use mistake::{OperationMistake, refused_at_once};
-pub use operand::{MAX_RANK, OperandError, check_channel_quant, check_type};
+pub use operand::{OperandError, check_channel_quant, check_type};
 
 pub use pass::{FREE_ENTRIES, FREE_OPERATIONS, PassTooLong, REPEATED};
 pub use valid_model::ValidModel;

@@ -3,15 +3,12 @@
 use super::extension::Prefixes;
 use crate::extension::element_size;
 use crate::extension::types::type_row;
+use crate::shape::MAX_RANK;
 use nnhal_hal::memory::MemoryError;
 use nnhal_hal::{
     ChannelQuant, DataLocation, ErrorStatus, ExtraParams, Model, Operand, OperandLifeTime,
     OperandType,
 };
-
-/// Most axes of an operand. With MODEL-17 more would be of no use, and every step of validation
-/// that handles a shape is of bounded cost (contract: SEC-3).
-pub const MAX_RANK: usize = 32;
 
 /// What is wrong with an operand in itself.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -7,7 +7,7 @@ use crate::file::{Operator, OperatorKind};
 use crate::schema::{BuiltinOperator as B, BuiltinOptions2Ref, BuiltinOptionsRef, RngAlgorithm};
 use nnhal_hal::OperandSpec;
 use nnhal_ops::extension::ExtensionOperation as E;
-use nnhal_ops::extension::random::STATE_WORDS;
+use nnhal_ops::operations::extension::random::STATE_WORDS;
 
 /// An operator's generator.
 #[derive(Debug, Clone)]

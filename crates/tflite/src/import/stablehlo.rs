@@ -7,7 +7,7 @@ use crate::file::Operator;
 use crate::schema::BuiltinOptions2Ref;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
-use nnhal_ops::extension::reduce_window::Function;
+use nnhal_ops::operations::extension::reduce_window::Function;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn stablehlo_gather(&mut self, operator: &Operator<'_>) -> Imported {

@@ -6,7 +6,7 @@ use crate::file::{Operator, OperatorKind};
 use crate::schema::{BuiltinOperator as B, BuiltinOptions2Ref, ReduceWindowFunction};
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
-use nnhal_ops::extension::reduce_window::Function;
+use nnhal_ops::operations::extension::reduce_window::Function;
 
 /// What is added along an axis.
 #[derive(Debug, Clone, Copy, Default)]
@@ -272,7 +272,7 @@ fn narrow(number: i64) -> i32 {
 /// The integers of an attribute; none if it is missing.
 pub(super) fn integers(vector: Option<planus::Vector<'_, i64>>) -> Imported<Vec<i64>> {
     let Some(vector) = vector else { return Ok(Vec::new()) };
-    if vector.len() > 2 * nnhal_ops::validate::MAX_RANK {
+    if vector.len() > 2 * nnhal_ops::shape::MAX_RANK {
         return Err(Reason::new(format!("an attribute has {} numbers", vector.len())));
     }
     Ok(vector.iter().collect())

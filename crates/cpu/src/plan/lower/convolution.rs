@@ -3,10 +3,11 @@
 use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::FusedActivation;
-use nnhal_kernels::convolution::{Shape, UnpackedConvolution};
+use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::depthwise::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
+use nnhal_kernels::unpacked_convolution::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
 use nnhal_ops::rules::activation_range;
 

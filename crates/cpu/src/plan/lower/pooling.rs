@@ -5,7 +5,7 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::{FusedActivation, OperandType};
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
-use nnhal_kernels::{OfImages, PixelStrides, PreparedKernel};
+use nnhal_kernels::{ImageKernel, OfImages, PixelStrides};
 use nnhal_ops::operations::pooling;
 use nnhal_ops::operations::reduce;
 use nnhal_ops::rules::activation_range;
@@ -107,7 +107,7 @@ fn draft(
 
 fn finished<K>(builder: &Builder<'_, '_>, node: &Node, shape: Shape, kernel: K) -> Draft
 where
-    OfImages<K>: PreparedKernel + 'static,
+    K: ImageKernel + 'static,
 {
     let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
     let (input, output) = (stride(node.inputs[0]), stride(node.outputs[0]));

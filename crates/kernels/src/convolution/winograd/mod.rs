@@ -11,11 +11,12 @@
 
 mod transform;
 
-use super::Shape;
+use super::shape::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels, Tile, part, run_tile};
+use crate::gemm::{Blocking, Epilogue, Panels, Tile, run_tile};
 use crate::image::values_needed;
 use crate::packing::product;
+use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;

@@ -71,7 +71,7 @@ impl Products {
     /// What is the same for all groups.
     fn common(&self) -> Common {
         match self {
-            Self::Rows(matrices) => matrices[0].common,
+            Self::Rows(matrices) => *matrices[0].common(),
             #[cfg(target_arch = "x86_64")]
             Self::Bytes(matrix) => matrix.common,
         }
@@ -125,7 +125,7 @@ impl Packed {
         bias: &[i32],
         activations: Activations,
         requantization: &Requantization,
-        variant: Variant,
+        variant: &'static Variant,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
         let depth = shape.group_input_channels();
@@ -247,7 +247,8 @@ impl Packed {
     pub(super) fn makes_inputs_unsigned(&self) -> bool {
         let Products::Rows(matrices) = &self.products else { return false };
         let matrix = &matrices[0];
-        matrix.common.is_signed && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
+        matrix.common().is_signed
+            && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
     }
 
     pub(super) fn tasks(&self) -> usize {
@@ -491,7 +492,7 @@ impl Work<'_> {
         }
         let blocks = &matrix.blocks()[blocks.0..blocks.1];
         let (start, output_step) = (self.output.start(first), self.output.stride());
-        let inputs = matrix.common.runs * matrix.common.run_bytes * count;
+        let inputs = matrix.common().runs * matrix.common().run_bytes * count;
         let (mut start_of_rows, mut table_step) = (table.start(), count);
         let mut copied_rows = [std::ptr::null(); PIXELS];
         if matrix.copied_row_bytes().is_some() {

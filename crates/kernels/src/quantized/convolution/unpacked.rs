@@ -4,10 +4,10 @@
 use super::super::{Activations, Requantization, Signedness};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::part;
 use crate::image::values_needed;
 use crate::parts::{even_tasks, for_each_slice};
 use crate::team::Pace;
+use crate::team::part;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 

@@ -7,11 +7,12 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::Requantization;
 use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
 use super::super::requantize::{ChannelLanes, Form};
-use super::packed::{Packed, Run};
+use super::super::{Requantization, Signedness};
+use super::packing::Layout;
 use super::pixels::{Arithmetic, PAIR, Vectors, pixels};
+use super::problem::{Problem, Run};
 use std::arch::x86_64::*;
 
 /// Vectors of 64 bytes.
@@ -24,10 +25,12 @@ impl Vectors for Bytes64 {
     const LANES: usize = 64;
     const HAS_UNSIGNED: bool = true;
     const HAS_MASKS: bool = true;
+    const INPUT_SIGN: Signedness = Signedness::Unsigned;
+    const HAS_FLOATS: bool = true;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         entry: usize,
     ) -> __m512i {
@@ -37,7 +40,7 @@ impl Vectors for Bytes64 {
         unsafe {
             let from = run.pixel(entry);
             // Within the table, and used only if there is a partner.
-            let partner = entry.wrapping_add(run.partner.wrapping_mul(packed.stride));
+            let partner = entry.wrapping_add(run.partner.wrapping_mul(problem.stride));
             let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
             let bytes = if SHARE == PAIR {
                 let from = run.pixel(partner).wrapping_sub(32);
@@ -72,13 +75,13 @@ impl Vectors for Bytes64 {
 
     #[inline(always)]
     unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         sums: [[__m512i; 4]; P],
     ) {
         // SAFETY: the masks leave the block's channels of the pixels, which may be written.
         unsafe {
-            let Requantization { min, max, zero_point, .. } = packed.requantization;
+            let Requantization { min, max, zero_point, .. } = problem.requantization;
             let mut outputs = sums;
             /// Written out, for functions would keep the sums in memory.
             macro_rules! requantize {
@@ -106,7 +109,7 @@ impl Vectors for Bytes64 {
             let mask = !0_u64 >> (64 - run.block.channels);
             for p in 0..P {
                 let bytes = match run.block.form {
-                    Form::Scalar | Form::Sums => scalar(packed, run, sums[p]),
+                    Form::Scalar | Form::Sums => scalar(problem, run, sums[p]),
                     _ => limits.narrow4::<SIGNED>(outputs[p]),
                 };
                 let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));
@@ -133,13 +136,13 @@ impl Vectors for Bytes64 {
 /// Requantizes one by one.
 #[cold]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m512i; 4]) -> __m512i {
+fn scalar(problem: &Problem, run: &Run<'_>, sums: [__m512i; 4]) -> __m512i {
     let mut numbers = [0_i32; 64];
     for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(16)) {
         // SAFETY: 16 numbers.
         unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), *sums) };
     }
-    let bytes: [u8; 64] = packed.outputs(run.block, &numbers);
+    let bytes: [u8; 64] = problem.outputs(run.block, &numbers);
     // SAFETY: 64 bytes.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
@@ -151,6 +154,7 @@ impl Arithmetic for Vnni {
     type Vectors = Bytes64;
     type Inputs = __m512i;
 
+    const LAYOUT: Layout = Layout::Bytes;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = true;
 
@@ -167,12 +171,12 @@ impl Arithmetic for Vnni {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     ) {
         assert_eq!(run.lanes.len(), 4);
         // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
     }
 }
 
@@ -184,6 +188,7 @@ impl Arithmetic for Pairs {
     /// The even two of four taps, and the odd two.
     type Inputs = [__m512i; 2];
 
+    const LAYOUT: Layout = Layout::Pairs;
     const WEIGHT_BYTES: usize = 128;
     const HAS_PARTS: bool = false;
 
@@ -206,11 +211,11 @@ impl Arithmetic for Pairs {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     ) {
         assert_eq!(run.lanes.len(), 4);
         // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
     }
 }

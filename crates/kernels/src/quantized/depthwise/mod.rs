@@ -8,7 +8,9 @@ mod columns;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod packed;
+mod packing;
 mod pixels;
+mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
 #[cfg(test)]
@@ -20,7 +22,6 @@ use super::{Activations, Requantization, Signedness, Weights};
 use crate::convolution::Shape;
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
-use variant::Variant;
 
 /// A depthwise convolution with constant weights, prepared for an instruction set.
 #[derive(Debug)]
@@ -62,18 +63,7 @@ impl Depthwise {
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = match Variant::of(preparation.set()) {
-            Some(variant) => Packed::new(
-                shape,
-                weights,
-                bias,
-                activations,
-                &requantization,
-                variant,
-                preparation,
-            )?,
-            None => None,
-        };
+        let packed = Packed::new(shape, weights, bias, activations, &requantization, preparation)?;
         let kernel = match packed {
             Some(packed) => Kernel::Packed(packed),
             None => {

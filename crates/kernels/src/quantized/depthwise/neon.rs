@@ -10,15 +10,19 @@
 use super::super::Signedness;
 use super::super::requantize::Form;
 use super::super::requantize::neon::{Constants, Limits};
-use super::packed::{Packed, Run};
+use super::packing::{Layout, Packing};
+use super::problem::{Problem, Run};
 use std::arch::aarch64::*;
+
+/// How [`compute`] finds weights.
+pub(super) const PACKING: Packing = Packing { layout: Layout::Taps, lanes: 16 };
 
 /// Computes the pixels of a run.
 ///
 /// # Safety
 /// As of [`pixels::compute`](super::pixels::compute); each step has two taps of 16 weights of 16 bits.
-pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
-    let is_signed = packed.signedness == Signedness::Signed;
+pub(super) unsafe fn compute(problem: &Problem, run: &Run<'_>) {
+    let is_signed = problem.signedness == Signedness::Signed;
     let (four, one) = match (is_signed, run.block.channels == 16) {
         (false, false) => {
             (pixels::<4, false, false> as Pixels, pixels::<1, false, false> as Pixels)
@@ -29,32 +33,32 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     };
     let mut first = 0;
     while first < run.count {
-        let group = run.after(first, packed.stride);
+        let group = run.after(first, problem.stride);
         // SAFETY: the caller's promises; this many pixels are left.
         unsafe {
             if group.count >= 4 {
-                four(packed, &group);
+                four(problem, &group);
                 first += 4;
             } else {
-                one(packed, &group);
+                one(problem, &group);
                 first += 1;
             }
         }
     }
 }
 
-type Pixels = unsafe fn(&Packed, &Run<'_>);
+type Pixels = unsafe fn(&Problem, &Run<'_>);
 
 /// The first `P` pixels of a run; with `FULL` the block has 16 channels.
 ///
 /// # Safety
 /// As of [`compute`], and the run has this many pixels.
 unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) {
     let lanes = &run.lanes[0];
-    let [height, width] = packed.filter;
+    let [height, width] = problem.filter;
     // SAFETY: entries of taps of pixels, 16 weights of 16 bits for each tap (whole steps of two taps are
     // packed, so none is missing), and the caller's promises.
     unsafe {
@@ -65,9 +69,9 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
             for j in 0..width {
                 let (low, high) = (vld1q_s16(weights), vld1q_s16(weights.add(8)));
                 weights = weights.wrapping_add(16);
-                let entry = i * run.columns + j * packed.dilation;
+                let entry = i * run.columns + j * problem.dilation;
                 for p in 0..P {
-                    let from = run.pixel(entry + p * packed.stride);
+                    let from = run.pixel(entry + p * problem.stride);
                     let inputs = widened::<SIGNED, FULL>(run, from);
                     let sums = &mut sums[p];
                     sums[0] = vmlal_s16(sums[0], vget_low_s16(inputs[0]), vget_low_s16(low));
@@ -77,7 +81,7 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
                 }
             }
         }
-        store::<P, FULL>(packed, run, sums);
+        store::<P, FULL>(problem, run, sums);
     }
 }
 
@@ -87,13 +91,13 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
 /// The block's channels of the pixels' outputs can be written, 16 of them if `FULL`.
 #[inline(always)]
 pub(super) unsafe fn store<const P: usize, const FULL: bool>(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
     mut sums: [[int32x4_t; 4]; P],
 ) {
     if run.block.form == Form::Scalar {
         // SAFETY: the caller's promise.
-        unsafe { store_scalar(packed, run, &sums) };
+        unsafe { store_scalar(problem, run, &sums) };
         return;
     }
     for quarter in 0..4 {
@@ -105,7 +109,7 @@ pub(super) unsafe fn store<const P: usize, const FULL: bool>(
             };
         }
     }
-    let requantization = &packed.requantization;
+    let requantization = &problem.requantization;
     let limits = Limits::new(requantization.zero_point, requantization.min, requantization.max);
     for p in 0..P {
         let bytes = limits.narrow(sums[p]);
@@ -199,7 +203,7 @@ unsafe fn load_less_than_8(from: *const u8, count: usize) -> u64 {
 /// # Safety
 /// As of [`compute`], for the pixels that there are sums of.
 #[cold]
-unsafe fn store_scalar(packed: &Packed, run: &Run<'_>, sums: &[[int32x4_t; 4]]) {
+unsafe fn store_scalar(problem: &Problem, run: &Run<'_>, sums: &[[int32x4_t; 4]]) {
     for (p, row) in sums.iter().enumerate() {
         let mut numbers = [0_i32; 16];
         for (quarter, &sums) in row.iter().enumerate() {
@@ -207,7 +211,7 @@ unsafe fn store_scalar(packed: &Packed, run: &Run<'_>, sums: &[[int32x4_t; 4]]) 
             unsafe { vst1q_s32(numbers[4 * quarter..].as_mut_ptr(), sums) };
         }
         for (index, &sum) in numbers.iter().enumerate().take(run.block.channels) {
-            let output = packed.output(run.block.channel + index, sum);
+            let output = problem.output(run.block.channel + index, sum);
             // SAFETY: a channel of the pixel's output, which may be written.
             unsafe { run.output.add(p * run.output_step + index).write(output) };
         }

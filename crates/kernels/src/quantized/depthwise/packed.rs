@@ -4,7 +4,8 @@
 use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, WORK_OF_CONSTANTS};
 use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::{Columns, ENTRIES};
-use super::variant::{Order, Variant};
+use super::problem::{Block, Problem, Run};
+use super::variant::Variant;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
@@ -21,97 +22,20 @@ const PRODUCTS_TO_SHARE: usize = 60_000;
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
 
-/// Channels that are computed together.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
-    /// The first channel.
-    pub channel: usize,
-    /// How many there are.
-    pub channels: usize,
-    /// Pixels that share the lanes, each having as many as the channels of one.
-    pub pixels: usize,
-    /// Whether the weights are the sums of two bytes.
-    pub has_two_parts: bool,
-    /// Where its weights begin, in bytes.
-    weights: usize,
-    /// The first of its channels' constants.
-    lanes: usize,
-    /// How sums become outputs.
-    pub form: Form,
-}
-
 /// A depthwise convolution for one of the fast kernels.
 #[derive(Debug)]
 pub(super) struct Packed {
     shape: Shape,
-    pub variant: Variant,
-    pub order: Order,
-    pub filter: [usize; 2],
-    /// From one output pixel to the next, in columns of the input.
-    pub stride: usize,
-    /// From one tap to the next, in columns of the input.
-    pub dilation: usize,
-    pub signedness: Signedness,
-    /// What makes inputs unsigned.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub flip: i8,
-    pub requantization: Requantization,
+    variant: &'static Variant,
+    problem: Problem,
     blocks: Vec<Block>,
-    /// By block and step, as [`Variant::put`] enters them.
+    /// By block and step, as [`Packing::put`](super::packing::Packing::put) enters them.
     weights: PackedValues<u8>,
     lanes: Vec<ChannelLanes>,
     /// A pixel in the padding.
     padding: Vec<u8>,
     pieces: usize,
     block_pieces: usize,
-}
-
-/// Output pixels of a row, of a block, to be computed.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    /// The address of the first tap of the first pixel, in a [`Columns`]. Of what is at each address
-    /// the block's channels are read.
-    pub table: *const *const u8,
-    /// Addresses of a row of the filter.
-    pub columns: usize,
-    /// Output pixels; if two share the lanes, of each half.
-    pub count: usize,
-    /// How many pixels farther on those of the upper half are, 0 if they are the same.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub partner: usize,
-    /// The first pixel's outputs of the block.
-    pub output: *mut u8,
-    /// From one pixel's outputs to the next.
-    pub output_step: usize,
-    pub block: &'a Block,
-    /// Of the block.
-    pub weights: *const u8,
-    /// Of the block.
-    pub lanes: &'a [ChannelLanes],
-}
-
-impl Run<'_> {
-    /// Where the block's channels are of the pixel of an entry.
-    ///
-    /// # Safety
-    /// The table has the entry.
-    #[inline(always)]
-    #[allow(clippy::inline_always)] // It is a part of loads.
-    pub(super) unsafe fn pixel(&self, entry: usize) -> *const u8 {
-        // SAFETY: the caller's promise.
-        unsafe { *self.table.add(entry) }.wrapping_add(self.block.channel)
-    }
-
-    /// The run without its first pixels.
-    pub(super) fn after(&self, pixels: usize, stride: usize) -> Self {
-        Self {
-            // Within the table and the output, so that nothing wraps.
-            table: self.table.wrapping_add(pixels.wrapping_mul(stride)),
-            count: self.count - pixels,
-            output: self.output.wrapping_add(pixels.wrapping_mul(self.output_step)),
-            ..*self
-        }
-    }
 }
 
 /// What is needed of the weights of a channel less their zero point.
@@ -150,12 +74,12 @@ impl Packed {
         bias: &[i32],
         activations: Activations,
         requantization: &Requantization,
-        variant: Variant,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
-        if !is_plain || taps == 0 || !Columns::suit(shape) {
+        let set = preparation.set();
+        if !Variant::exists(set) || !is_plain || taps == 0 || !Columns::suit(shape) {
             return Ok(None);
         }
         let facts = preparation.derive(channels, |facts, pace| {
@@ -163,22 +87,23 @@ impl Packed {
         })?;
         let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
         let are_bytes = facts.iter().all(fits);
-        let variant = variant.for_all(are_bytes, shape.filter);
+        let Some(variant) = Variant::of(set, are_bytes, shape.filter) else { return Ok(None) };
+        let packing = variant.packing;
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
-        if variant.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
+        if packing.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
             return Ok(None);
         }
-        let order = variant.order(shape, activations.signedness, are_bytes);
-        let steps = taps.div_ceil(variant.taps());
-        let vectors = variant.lanes() / LANES;
+        let order = packing.order(shape, activations.signedness, are_bytes);
+        let steps = taps.div_ceil(packing.taps());
+        let vectors = packing.lanes / LANES;
         let mut blocks = preparation.room(channels.div_ceil(LANES), "blocks of channels")?;
         let (mut channel, mut bytes, mut lanes) = (0, 0, 0);
         while channel < channels {
             let left = channels - channel;
-            let pixels = variant.pixels(left);
-            let channels = left.min(variant.lanes() / pixels);
+            let pixels = packing.pixels(left);
+            let channels = left.min(packing.lanes / pixels);
             let has_two_parts =
-                variant.takes_bytes() && !facts[channel..channel + channels].iter().all(fits);
+                packing.takes_bytes() && !facts[channel..channel + channels].iter().all(fits);
             blocks.push(Block {
                 channel,
                 channels,
@@ -188,7 +113,7 @@ impl Packed {
                 lanes,
                 form: Form::Scalar,
             });
-            let of_step = variant.step_bytes() * if has_two_parts { 2 } else { 1 };
+            let of_step = packing.step_bytes() * if has_two_parts { 2 } else { 1 };
             let of_block = steps.checked_mul(of_step).and_then(|all| all.checked_add(bytes));
             bytes = of_block.ok_or(TooLarge::beyond_addresses("packed weights"))?;
             lanes += vectors;
@@ -202,11 +127,11 @@ impl Packed {
                     if pace.is_over(4 * taps) {
                         return;
                     }
-                    let sum = variant.sum_of_lane(index + pixel * variant.lanes() / block.pixels);
+                    let sum = packing.sum_of_lane(index + pixel * packing.lanes / block.pixels);
                     for tap in 0..taps {
                         let weight = weights.centred(tap * channels + block.channel + index);
-                        let place = order.place(tap, shape, variant.taps());
-                        variant.put(&mut out[block.weights..], place, steps, sum, weight);
+                        let place = order.place(tap, shape, packing.taps());
+                        packing.put(&mut out[block.weights..], place, steps, sum, weight);
                     }
                 }
             }
@@ -230,17 +155,17 @@ impl Packed {
             let sums: Vec<(i32, i64)> =
                 facts[of_block.clone()].iter().zip(&bias[of_block]).map(sum).collect();
             for pixel in 0..block.pixels {
-                let first = pixel * variant.lanes() / block.pixels;
+                let first = pixel * packing.lanes / block.pixels;
                 let group = ChannelGroup {
                     requantization,
                     first: block.channel,
                     channels: block.channels,
                     vectors,
                     sum_offset: variant.sum_offset(),
-                    with_floats: variant.has_floats(),
+                    with_floats: variant.has_floats,
                 };
                 let place = |index: usize| {
-                    let sum = variant.sum_of_lane(first + index);
+                    let sum = packing.sum_of_lane(first + index);
                     (sum / LANES, sum % LANES)
                 };
                 let (form, lanes) = group.pack(place, |index| sums[index]);
@@ -255,16 +180,20 @@ impl Packed {
         Ok(Some(Self {
             shape: *shape,
             variant,
-            order,
-            filter: shape.filter,
-            stride: shape.stride[1],
-            dilation: shape.dilation[1],
-            signedness: activations.signedness,
-            flip: match activations.signedness {
-                Signedness::Unsigned => 0,
-                Signedness::Signed => i8::MIN,
+            problem: Problem {
+                packing,
+                order,
+                filter: shape.filter,
+                stride: shape.stride[1],
+                dilation: shape.dilation[1],
+                signedness: activations.signedness,
+                flip: match activations.signedness {
+                    Signedness::Unsigned => 0,
+                    Signedness::Signed => i8::MIN,
+                },
+                requantization: requantization.repeated(1, preparation)?,
+                sum_offset: variant.sum_offset(),
             },
-            requantization: requantization.repeated(1, preparation)?,
             blocks,
             weights: packed,
             lanes: all_lanes,
@@ -276,27 +205,6 @@ impl Packed {
 
     pub(super) fn name(&self) -> &'static str {
         self.variant.name()
-    }
-
-    /// The output of one sum, by the definition.
-    pub(super) fn output(&self, channel: usize, sum: i32) -> u8 {
-        let sum = sum.wrapping_sub(self.variant.sum_offset());
-        let output = self.requantization.apply(sum, channel);
-        self.signedness.byte(output)
-    }
-
-    /// The outputs of all sums of a block, by lane.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn outputs<const LANES: usize>(
-        &self,
-        block: &Block,
-        sums: &[i32; LANES],
-    ) -> [u8; LANES] {
-        std::array::from_fn(|lane| {
-            let index = lane % (LANES / block.pixels);
-            let sum = sums[self.variant.sum_of_lane(lane)];
-            if index < block.channels { self.output(block.channel + index, sum) } else { 0 }
-        })
     }
 
     /// # Panics
@@ -350,7 +258,7 @@ impl Packed {
                             output_step,
                             block,
                             weights: self.weights.values()[block.weights..].as_ptr(),
-                            lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
+                            lanes: &self.lanes[block.lanes..][..self.problem.packing.lanes / LANES],
                         };
                         // SAFETY: the processor has the instructions, as `Variant::of` made sure. The
                         // table has the addresses of pixels of the image, whose size was checked above,
@@ -359,11 +267,12 @@ impl Packed {
                         // the variant, the order and the filter, and begin on a line. The output has
                         // the block's channels of the pixels, and tasks have different rows or blocks.
                         unsafe {
-                            self.variant.compute(self, &run);
+                            (self.variant.compute)(&self.problem, &run);
                             if block.pixels * run.count < count {
                                 // Of an odd number the last, in both halves.
-                                let last = Run { count, ..run }.after(count - 1, self.stride);
-                                self.variant.compute(self, &Run { partner: 0, ..last });
+                                let last =
+                                    Run { count, ..run }.after(count - 1, self.problem.stride);
+                                (self.variant.compute)(&self.problem, &Run { partner: 0, ..last });
                             }
                         }
                     }

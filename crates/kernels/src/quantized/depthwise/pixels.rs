@@ -10,8 +10,8 @@
 
 use super::super::Signedness;
 use super::super::requantize::ChannelLanes;
-use super::packed::{Packed, Run};
-use super::variant::Order;
+use super::packing::{Layout, Order};
+use super::problem::{Problem, Run};
 
 /// A block's channels fill the lanes.
 pub(super) const FULL: u8 = 0;
@@ -49,6 +49,10 @@ pub(super) trait Vectors {
     /// Whether loads of fewer channels cost no more than those of all, so that there are kernels of
     /// their own for neither `FULL` nor `FULL_PAIR`.
     const HAS_MASKS: bool;
+    /// What inputs are when they are multiplied.
+    const INPUT_SIGN: Signedness;
+    /// Whether sums can be requantized in floats.
+    const HAS_FLOATS: bool = false;
 
     /// Loads the block's channels of the pixel of a table's entry, or of two into the halves, as
     /// numbers of the sign that is wanted.
@@ -56,7 +60,7 @@ pub(super) trait Vectors {
     /// # Safety
     /// As of [`compute`], for the entry.
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         entry: usize,
     ) -> Self::Bytes;
@@ -75,7 +79,7 @@ pub(super) trait Vectors {
     /// # Safety
     /// As of [`compute`], and the run has this many pixels.
     unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         sums: [[Self::Sums; 4]; P],
     );
@@ -90,6 +94,8 @@ pub(super) trait Arithmetic {
     /// Four inputs of each channel of a quarter.
     type Inputs: Copy;
 
+    /// How weights are packed.
+    const LAYOUT: Layout;
     /// Bytes of the weights of a quarter in a step.
     const WEIGHT_BYTES: usize;
     /// Whether weights may be sums of two bytes.
@@ -109,7 +115,7 @@ pub(super) trait Arithmetic {
     /// # Safety
     /// As of [`pixels`]; the processor has the instructions.
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     );
 }
@@ -123,47 +129,47 @@ type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 /// The processor has the instructions. The table has the addresses of all taps of all pixels, those of
 /// the partners among them, and behind each the block's channels can be read, of which there is at
 /// least one. The block's channels of all pixels' outputs can be written, and no one else accesses them.
-/// The weights are those of all steps of the block as [`Packed`] was made for its variant, order and
-/// filter, and begin on a line; so do those of each step.
-pub(super) unsafe fn compute<A: Arithmetic>(packed: &Packed, run: &Run<'_>) {
-    let kernel = match (packed.order, packed.stride) {
-        (Order::Rows, _) => of_order::<A, ROWS>(packed, run),
-        (Order::Columns3, 1) => of_order::<A, COLUMNS_3_1>(packed, run),
-        (Order::Columns3, _) => of_order::<A, COLUMNS_3_2>(packed, run),
+/// The weights are those of all steps of the block as they are packed for the kernel, the order and
+/// the filter, and begin on a line; so do those of each step.
+pub(super) unsafe fn compute<A: Arithmetic>(problem: &Problem, run: &Run<'_>) {
+    let kernel = match (problem.order, problem.stride) {
+        (Order::Rows, _) => of_order::<A, ROWS>(problem, run),
+        (Order::Columns3, 1) => of_order::<A, COLUMNS_3_1>(problem, run),
+        (Order::Columns3, _) => of_order::<A, COLUMNS_3_2>(problem, run),
         (Order::Pairs3, _) => unreachable!("has kernels of its own"),
-        (Order::Columns5, 1) => of_order::<A, COLUMNS_5_1>(packed, run),
-        (Order::Columns5, _) => of_order::<A, COLUMNS_5_2>(packed, run),
+        (Order::Columns5, 1) => of_order::<A, COLUMNS_5_1>(problem, run),
+        (Order::Columns5, _) => of_order::<A, COLUMNS_5_2>(problem, run),
     };
     // SAFETY: the caller's promises.
-    unsafe { kernel(packed, run) }
+    unsafe { kernel(problem, run) }
 }
 
 /// As [`pixels`].
-type Kernel = unsafe fn(&Packed, &Run<'_>);
+type Kernel = unsafe fn(&Problem, &Run<'_>);
 
-fn of_order<A: Arithmetic, const ORDER: u8>(packed: &Packed, run: &Run<'_>) -> Kernel {
+fn of_order<A: Arithmetic, const ORDER: u8>(problem: &Problem, run: &Run<'_>) -> Kernel {
     let is_full = run.block.channels * run.block.pixels == A::Vectors::LANES;
     match (run.block.pixels, is_full) {
-        (1, true) if const { !A::Vectors::HAS_MASKS } => of_share::<A, ORDER, FULL>(packed, run),
-        (1, _) => of_share::<A, ORDER, PARTIAL>(packed, run),
+        (1, true) if const { !A::Vectors::HAS_MASKS } => of_share::<A, ORDER, FULL>(problem, run),
+        (1, _) => of_share::<A, ORDER, PARTIAL>(problem, run),
         (2, true) if const { !A::Vectors::HAS_MASKS && A::Vectors::LANES > 16 } => {
-            of_share::<A, ORDER, FULL_PAIR>(packed, run)
+            of_share::<A, ORDER, FULL_PAIR>(problem, run)
         }
-        (2, _) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(packed, run),
+        (2, _) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(problem, run),
         (pixels, _) => unreachable!("no kernel for {pixels} pixels"),
     }
 }
 
 fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) -> Kernel {
-    let is_signed = packed.signedness == Signedness::Signed;
+    let is_signed = problem.signedness == Signedness::Signed;
     match (is_signed, run.block.has_two_parts) {
         (false, true) if const { A::HAS_PARTS && A::Vectors::HAS_UNSIGNED } => {
             A::kernel::<ORDER, SHARE, false, true>
         }
-        // See `Variant::order`.
+        // See `Packing::order`.
         (_, true) if const { A::HAS_PARTS && ORDER == ROWS } => {
             A::kernel::<ORDER, SHARE, true, true>
         }
@@ -189,20 +195,20 @@ pub(super) unsafe fn pixels<
     const SIGNED: bool,
     const TWO: bool,
 >(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) {
     // SAFETY: the caller's promises; groups of pixels are within the run.
     unsafe {
         let mut first = 0;
         while first + P <= run.count {
-            let group = run.after(first, packed.stride);
+            let group = run.after(first, problem.stride);
             match ORDER {
-                ROWS => rows::<A, P, SHARE, SIGNED, TWO>(packed, &group),
-                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, SIGNED, TWO>(packed, &group),
-                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, SIGNED, TWO>(packed, &group),
-                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, SIGNED, TWO>(packed, &group),
-                _ => columns5::<A, P, 2, SHARE, SIGNED, TWO>(packed, &group),
+                ROWS => rows::<A, P, SHARE, SIGNED, TWO>(problem, &group),
+                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
+                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
+                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
+                _ => columns5::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
             }
             first += P;
             if first < run.count && first + P > run.count {
@@ -211,13 +217,13 @@ pub(super) unsafe fn pixels<
             }
         }
         for first in first..run.count {
-            let group = run.after(first, packed.stride);
+            let group = run.after(first, problem.stride);
             match ORDER {
-                ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(packed, &group),
+                ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(problem, &group),
                 COLUMNS_3_1 | COLUMNS_3_2 => {
-                    columns3::<A, 1, 1, SHARE, SIGNED, TWO>(packed, &group);
+                    columns3::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group);
                 }
-                _ => columns5::<A, 1, 1, SHARE, SIGNED, TWO>(packed, &group),
+                _ => columns5::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group),
             }
         }
     }
@@ -273,17 +279,17 @@ unsafe fn first_sums<A: Arithmetic, const P: usize>(run: &Run<'_>) -> [[Sums<A>;
 /// As of [`pixels`], for the entries.
 #[inline(always)]
 unsafe fn interleaved<A: Arithmetic, const SHARE: u8, const SIGNED: bool>(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
     [a, b, c, d]: [usize; 4],
 ) -> [A::Inputs; 4] {
     // SAFETY: the caller's promise.
     unsafe {
         let [a, b, c, d] = A::Vectors::interleave([
-            A::Vectors::load::<SHARE, SIGNED>(packed, run, a),
-            A::Vectors::load::<SHARE, SIGNED>(packed, run, b),
-            A::Vectors::load::<SHARE, SIGNED>(packed, run, c),
-            A::Vectors::load::<SHARE, SIGNED>(packed, run, d),
+            A::Vectors::load::<SHARE, SIGNED>(problem, run, a),
+            A::Vectors::load::<SHARE, SIGNED>(problem, run, b),
+            A::Vectors::load::<SHARE, SIGNED>(problem, run, c),
+            A::Vectors::load::<SHARE, SIGNED>(problem, run, d),
         ]);
         [A::inputs(a), A::inputs(b), A::inputs(c), A::inputs(d)]
     }
@@ -301,10 +307,10 @@ unsafe fn rows<
     const SIGNED: bool,
     const TWO: bool,
 >(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) {
-    let [height, width] = packed.filter;
+    let [height, width] = problem.filter;
     let taps = height * width;
     let steps = taps.div_ceil(4);
     // SAFETY: entries of taps of pixels, the block's steps, and the caller's promises.
@@ -315,7 +321,7 @@ unsafe fn rows<
             // Taps that are not there are multiplied by zero, so any will do.
             let mut entries = [0; 4];
             for entry in &mut entries {
-                *entry = run.columns.wrapping_mul(i).wrapping_add(packed.dilation.wrapping_mul(j));
+                *entry = run.columns.wrapping_mul(i).wrapping_add(problem.dilation.wrapping_mul(j));
                 if j + 1 < width {
                     j += 1;
                 } else if i + 1 < height {
@@ -326,15 +332,15 @@ unsafe fn rows<
             macro_rules! pixels {
                 ($($p:literal)+) => {$(
                     if $p < P {
-                        let entries = entries.map(|entry| entry.wrapping_add(packed.stride.wrapping_mul($p)));
-                        let inputs = interleaved::<A, SHARE, SIGNED>(packed, run, entries);
+                        let entries = entries.map(|entry| entry.wrapping_add(problem.stride.wrapping_mul($p)));
+                        let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, entries);
                         multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
                     }
                 )+};
             }
             pixels!(0 1 2 3);
         }
-        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
     }
 }
 
@@ -374,7 +380,7 @@ unsafe fn columns3<
     const SIGNED: bool,
     const TWO: bool,
 >(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) {
     // SAFETY: entries of taps of pixels, one of three steps, and the caller's promises.
@@ -383,13 +389,13 @@ unsafe fn columns3<
             ($column:literal) => {{
                 // The fourth weight is zero.
                 let entries = column(run, $column, [0, 1, 2, 2]);
-                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
             }};
         }
         let step = step_of_column::<P, S, 3>;
         let mut sums = first_sums::<A, P>(run);
         for_columns!(sums, run, 3, column, step, [0 1 2 3 4 5 6 7 8]);
-        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
     }
 }
 
@@ -408,7 +414,7 @@ unsafe fn columns5<
     const SIGNED: bool,
     const TWO: bool,
 >(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
 ) {
     // SAFETY: entries of taps of pixels, one of seven steps, and the caller's promises.
@@ -416,7 +422,7 @@ unsafe fn columns5<
         macro_rules! column {
             ($column:literal) => {{
                 let entries = column(run, $column, [0, 1, 2, 3]);
-                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
             }};
         }
         macro_rules! last_row {
@@ -425,7 +431,7 @@ unsafe fn columns5<
                 let last = (P - 1) * S + 4;
                 let row = run.columns.wrapping_mul(4);
                 let entries = [0, 1, 2, 3].map(|at| row.wrapping_add(last.min($column + at)));
-                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
             }};
         }
         let mut sums = first_sums::<A, P>(run);
@@ -435,10 +441,10 @@ unsafe fn columns5<
         for_columns!(sums, run, 7, last_row, step, [0 1 2 3 4 5 6 7 8 9 10]);
         if P == 1 {
             // The place of the weight among those of the last tap does not matter.
-            let inputs = interleaved::<A, SHARE, SIGNED>(packed, run, column(run, 4, [4; 4]));
+            let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, column(run, 4, [4; 4]));
             multiply::<A, TWO>(run, (6, 7), inputs, &mut sums[0]);
         }
-        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
     }
 }
 

@@ -4,10 +4,12 @@
 // Helpers are inlined into the functions that have the instructions enabled.
 #![allow(clippy::inline_always)]
 
+use super::super::Signedness;
 use super::super::requantize::ChannelLanes;
 use super::neon::{load, store};
-use super::packed::{Packed, Run};
+use super::packing::Layout;
 use super::pixels::{Arithmetic, FULL, Vectors, pixels};
+use super::problem::{Problem, Run};
 use crate::quantized::dot::sdot;
 use std::arch::aarch64::*;
 
@@ -21,10 +23,11 @@ impl Vectors for Bytes16 {
     const LANES: usize = 16;
     const HAS_UNSIGNED: bool = true;
     const HAS_MASKS: bool = false;
+    const INPUT_SIGN: Signedness = Signedness::Signed;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        _: &Packed,
+        _: &Problem,
         run: &Run<'_>,
         entry: usize,
     ) -> int8x16_t {
@@ -61,16 +64,16 @@ impl Vectors for Bytes16 {
 
     #[inline(always)]
     unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         sums: [[int32x4_t; 4]; P],
     ) {
         // SAFETY: the caller's promises.
         unsafe {
             if SHARE == FULL {
-                store::<P, true>(packed, run, sums);
+                store::<P, true>(problem, run, sums);
             } else {
-                store::<P, false>(packed, run, sums);
+                store::<P, false>(problem, run, sums);
             }
         }
     }
@@ -83,6 +86,7 @@ impl Arithmetic for Sdot {
     type Vectors = Bytes16;
     type Inputs = int8x16_t;
 
+    const LAYOUT: Layout = Layout::Bytes;
     const WEIGHT_BYTES: usize = 16;
     const HAS_PARTS: bool = true;
 
@@ -99,11 +103,11 @@ impl Arithmetic for Sdot {
 
     #[target_feature(enable = "dotprod")]
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     ) {
         assert_eq!(run.lanes.len(), 1);
         // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
     }
 }

@@ -9,10 +9,13 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
+use super::super::requantize::Form;
 use super::super::requantize::LANES;
 use super::super::requantize::avx2::{Constants, Limits};
-use super::tiles::{Arithmetic, Sums, Words, requantize_rows, tiles};
-use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
+use super::block::Block;
+use super::problem::Problem;
+use super::tiles::{Arithmetic, Packing, Sums, Words, requantize_rows, tiles};
+use super::{Ahead, ChannelLanes, Tile};
 use std::arch::x86_64::*;
 
 /// With AVX-VNNI.
@@ -27,6 +30,10 @@ impl Arithmetic for Vnni {
     type Weights = [__m256i; 2];
 
     const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
+
+    const PACKING: Packing = Packing::Bytes;
+
+    const FLIPS_INPUTS: bool = true;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -67,14 +74,14 @@ impl Arithmetic for Vnni {
 
     #[target_feature(enable = "avx2,avxvnni")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
         ahead: &mut Ahead,
     ) {
         // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
     }
 }
 
@@ -92,6 +99,8 @@ impl Arithmetic for Pairs {
     const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
 
     const INPUT_BYTES: usize = 2;
+
+    const PACKING: Packing = Packing::Words;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -134,27 +143,27 @@ impl Arithmetic for Pairs {
 
     #[target_feature(enable = "avx2")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
         ahead: &mut Ahead,
     ) {
         // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
     }
 }
 
 impl Words for Pairs {
     #[target_feature(enable = "avx2")]
     unsafe fn requantize<const R: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         sums: &[[i32; LANES]; R],
         output: (*mut u8, usize),
     ) {
         // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R>(matrix, block, sums, output) }
+        unsafe { requantize_rows::<Self, R>(problem, block, sums, output) }
     }
 }
 
@@ -265,7 +274,7 @@ impl Sums for [__m256i; 2] {
 
     #[inline(always)]
     unsafe fn finish<const R: usize, const W: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         lanes: &[ChannelLanes; W],
         (output, step): (*mut u8, usize),
@@ -277,7 +286,7 @@ impl Sums for [__m256i; 2] {
         // SAFETY: the caller's promises.
         unsafe {
             match block.form {
-                Form::Scalar => store_scalar(matrix, block, (output, step), &sums),
+                Form::Scalar => store_scalar(problem, block, (output, step), &sums),
                 Form::Sums => {
                     for (r, [low, high]) in sums.into_iter().enumerate() {
                         let to = output.wrapping_add(step.wrapping_mul(r));
@@ -286,9 +295,9 @@ impl Sums for [__m256i; 2] {
                     }
                 }
                 Form::Nudged => {
-                    store::<true>(matrix, block, &lanes[0], (output, step), &mut sums);
+                    store::<true>(problem, block, &lanes[0], (output, step), &mut sums);
                 }
-                _ => store::<false>(matrix, block, &lanes[0], (output, step), &mut sums),
+                _ => store::<false>(problem, block, &lanes[0], (output, step), &mut sums),
             }
         }
     }
@@ -301,7 +310,7 @@ impl Sums for [__m256i; 2] {
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn store<const NUDGED: bool>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     lanes: &ChannelLanes,
     (mut output, step): (*mut u8, usize),
@@ -313,7 +322,7 @@ unsafe fn store<const NUDGED: bool>(
             row[half] = constants.apply::<NUDGED>(row[half]);
         }
     }
-    let limits = Limits::new(matrix.common.limits.0, matrix.common.limits.1);
+    let limits = Limits::new(problem.common.limits.0, problem.common.limits.1);
     for rows in sums.chunks(2) {
         let bytes = limits.narrow_rows([rows[0], rows[rows.len() - 1]]);
         // SAFETY: the caller's promises.
@@ -355,7 +364,7 @@ unsafe fn store_row(block: &Block, to: *mut u8, outputs: __m128i) {
 #[cold]
 #[target_feature(enable = "avx2")]
 unsafe fn store_scalar(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     (output, step): (*mut u8, usize),
     sums: &[[__m256i; 2]],
@@ -370,7 +379,7 @@ unsafe fn store_scalar(
         for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
             // SAFETY: a channel of the row, which may be written.
             unsafe {
-                output.add(step.wrapping_mul(r) + index).write(matrix.output(block, index, sum));
+                output.add(step.wrapping_mul(r) + index).write(problem.output(block, index, sum));
             }
         }
     }

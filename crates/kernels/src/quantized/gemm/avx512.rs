@@ -8,10 +8,13 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::Form;
 use super::super::requantize::LANES;
 use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
-use super::tiles::{self, Arithmetic, Sums, requantize_rows, tiles};
-use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
+use super::block::Block;
+use super::problem::Problem;
+use super::tiles::{self, Arithmetic, Packing, Sums, requantize_rows, tiles};
+use super::{Ahead, ChannelLanes, Tile};
 use std::arch::x86_64::*;
 
 /// What flips the sign of bytes. It is loaded in a way that hides its value: otherwise compilers flip
@@ -34,6 +37,14 @@ impl Arithmetic for Vnni {
     type Weights = __m512i;
 
     const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
+
+    const PACKING: Packing = Packing::Bytes;
+
+    const FLIPS_INPUTS: bool = true;
+
+    const HAS_FLOATS: bool = true;
+
+    const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -70,14 +81,14 @@ impl Arithmetic for Vnni {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
         ahead: &mut Ahead,
     ) {
         // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
     }
 }
 
@@ -95,6 +106,10 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
 
     const INPUT_BYTES: usize = 2;
+
+    const PACKING: Packing = Packing::Words;
+
+    const HAS_FLOATS: bool = true;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -132,7 +147,7 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     }
 
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
@@ -140,32 +155,32 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     ) {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
         unsafe fn with_vnni<const R: usize, const W: usize, const SIGNED: bool>(
-            matrix: &Matrix,
+            problem: &Problem,
             block: &Block,
             tile: &Tile<'_>,
             count: usize,
             ahead: &mut Ahead,
         ) {
             // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<true>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+            unsafe { tiles::<Words<true>, R, W, SIGNED>(problem, block, tile, count, ahead) }
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
         unsafe fn without<const R: usize, const W: usize, const SIGNED: bool>(
-            matrix: &Matrix,
+            problem: &Problem,
             block: &Block,
             tile: &Tile<'_>,
             count: usize,
             ahead: &mut Ahead,
         ) {
             // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<false>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+            unsafe { tiles::<Words<false>, R, W, SIGNED>(problem, block, tile, count, ahead) }
         }
         // SAFETY: the caller's promises.
         unsafe {
             if VNNI {
-                with_vnni::<R, W, SIGNED>(matrix, block, tile, count, ahead);
+                with_vnni::<R, W, SIGNED>(problem, block, tile, count, ahead);
             } else {
-                without::<R, W, SIGNED>(matrix, block, tile, count, ahead);
+                without::<R, W, SIGNED>(problem, block, tile, count, ahead);
             }
         }
     }
@@ -174,13 +189,13 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
 impl<const VNNI: bool> tiles::Words for Words<VNNI> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn requantize<const R: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         sums: &[[i32; LANES]; R],
         output: (*mut u8, usize),
     ) {
         // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R>(matrix, block, sums, output) }
+        unsafe { requantize_rows::<Self, R>(problem, block, sums, output) }
     }
 }
 
@@ -199,7 +214,7 @@ impl Sums for __m512i {
 
     #[inline(always)]
     unsafe fn finish<const R: usize, const W: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         lanes: &[ChannelLanes; W],
         (output, step): (*mut u8, usize),
@@ -216,10 +231,10 @@ impl Sums for __m512i {
                 Form::Scalar => {
                     // A copy in memory: the sums themselves stay in registers.
                     let copy = sums;
-                    return store_scalar::<R, W>(matrix, block, output, step, &copy);
+                    return store_scalar::<R, W>(problem, block, output, step, &copy);
                 }
             };
-            store::<R, W>(matrix, block, (output, step), outputs);
+            store::<R, W>(problem, block, (output, step), outputs);
         }
     }
 }
@@ -303,14 +318,14 @@ unsafe fn store_sums<const R: usize, const W: usize>(
 /// The caller has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
 #[inline(always)]
 unsafe fn store<const R: usize, const W: usize>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     (output, step): (*mut u8, usize),
     outputs: [[__m512i; W]; R],
 ) {
-    let (min, max) = matrix.common.limits;
+    let (min, max) = problem.common.limits;
     let zero_point = match block.form {
-        Form::Floats | Form::SignedFloats => matrix.zero_point(),
+        Form::Floats | Form::SignedFloats => problem.zero_point(),
         _ => 0,
     };
     // SAFETY: the caller's promises.
@@ -329,7 +344,7 @@ unsafe fn store<const R: usize, const W: usize>(
                         outputs[(first + 3 / W).min(R - 1)],
                     ];
                     let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
-                    let bytes = if matrix.common.is_signed {
+                    let bytes = if problem.common.is_signed {
                         limits.narrow4::<true>(parts)
                     } else {
                         limits.narrow4::<false>(parts)
@@ -398,7 +413,7 @@ unsafe fn store_rows<const W: usize>(
 #[cold]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn store_scalar<const R: usize, const W: usize>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     output: *mut u8,
     output_step: usize,
@@ -412,7 +427,7 @@ unsafe fn store_scalar<const R: usize, const W: usize>(
         }
         for index in 0..block.channels {
             let (vector, lane) = block.place(index);
-            let byte = matrix.output(block, index, numbers[vector][lane]);
+            let byte = problem.output(block, index, numbers[vector][lane]);
             // SAFETY: a channel of the row, which may be written.
             unsafe { output.add(r * output_step + index).write(byte) };
         }

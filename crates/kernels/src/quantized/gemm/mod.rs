@@ -8,22 +8,26 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod block;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod pack;
+mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
 mod tiles;
 mod variant;
 
+pub(super) use block::Block;
 #[cfg(target_arch = "x86_64")]
 pub(super) use bytes::ByteMatrix;
-pub(super) use pack::{Block, Matrix, Source, WORD_PIECE};
+pub(super) use pack::{Matrix, Source, WORD_PIECE};
+pub(super) use problem::Common;
 pub(super) use variant::Variant;
 
-use super::requantize::{ChannelLanes, Form};
+use super::requantize::ChannelLanes;
 
 /// Inputs and weights that are multiplied and added in one step.
 const DEPTH: usize = 4;
@@ -52,30 +56,6 @@ pub(super) struct Tile<'a> {
     pub output: *mut u8,
     /// From one row's output to the next, in bytes.
     pub output_step: usize,
-}
-
-/// Where kernels find the inputs of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inputs {
-    /// In its runs, as they are stored.
-    Stored,
-    /// In its runs, where signed ones were made unsigned.
-    Unsigned,
-    /// One behind the other, where [`Matrix::copy_rows`] has brought them.
-    Copied,
-}
-
-/// What is the same for all tiles.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Common {
-    /// Runs of a row.
-    pub runs: usize,
-    /// Bytes of a run.
-    pub run_bytes: usize,
-    /// Whether inputs and outputs are signed.
-    pub is_signed: bool,
-    /// The least and the greatest output.
-    pub limits: (i32, i32),
 }
 
 /// Weights that are fetched into the second cache ahead of time, a line with each step.

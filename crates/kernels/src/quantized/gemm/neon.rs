@@ -11,10 +11,13 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::Form;
 use super::super::requantize::LANES;
 use super::super::requantize::neon::{Constants, Limits};
-use super::tiles::{Arithmetic, Sums, tiles};
-use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
+use super::block::Block;
+use super::problem::Problem;
+use super::tiles::{Arithmetic, Packing, Sums, tiles};
+use super::{Ahead, ChannelLanes, Tile};
 use std::arch::aarch64::*;
 
 /// 16 sums.
@@ -31,6 +34,10 @@ impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
     type Weights = [int8x16_t; 4];
 
     const ROWS: [usize; 5] = [0, 4, 0, 0, 0];
+
+    const PACKING: Packing = Packing::BytesByTwo;
+
+    const HAS_SIGNED_INPUTS: bool = true;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -69,14 +76,14 @@ impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
     }
 
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
         ahead: &mut Ahead,
     ) {
         // SAFETY: the caller's promises; every processor of the target has NEON.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
     }
 }
 
@@ -123,7 +130,7 @@ impl Sums for Quarters {
 
     #[inline(always)]
     unsafe fn finish<const R: usize, const W: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         lanes: &[ChannelLanes; W],
         output: (*mut u8, usize),
@@ -134,8 +141,8 @@ impl Sums for Quarters {
         // SAFETY: the caller's promises.
         unsafe {
             match block.form {
-                Form::Plain => store::<R, false>(matrix, block, lanes, output, sums),
-                Form::Nudged => store::<R, true>(matrix, block, lanes, output, sums),
+                Form::Plain => store::<R, false>(problem, block, lanes, output, sums),
+                Form::Nudged => store::<R, true>(problem, block, lanes, output, sums),
                 Form::Sums => {
                     for (r, row) in sums.into_iter().enumerate() {
                         for (quarter, sums) in row.into_iter().enumerate() {
@@ -145,7 +152,7 @@ impl Sums for Quarters {
                         }
                     }
                 }
-                _ => store_scalar::<R>(matrix, block, output, &sums),
+                _ => store_scalar::<R>(problem, block, output, &sums),
             }
         }
     }
@@ -155,7 +162,7 @@ impl Sums for Quarters {
 /// As of [`Sums::finish`].
 #[inline(always)]
 unsafe fn store<const R: usize, const NUDGED: bool>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     lanes: &ChannelLanes,
     (output, step): (*mut u8, usize),
@@ -167,8 +174,8 @@ unsafe fn store<const R: usize, const NUDGED: bool>(
             sums[r][quarter] = constants.apply::<NUDGED>(sums[r][quarter]);
         }
     }
-    let limits = matrix.common.limits;
-    let limits = Limits::new(matrix.zero_point(), limits.0, limits.1);
+    let limits = problem.common.limits;
+    let limits = Limits::new(problem.zero_point(), limits.0, limits.1);
     for r in 0..R {
         let bytes = limits.narrow(sums[r]);
         // SAFETY: the channels of a row, which may be written.
@@ -191,7 +198,7 @@ unsafe fn store<const R: usize, const NUDGED: bool>(
 /// As of [`Sums::finish`].
 #[cold]
 unsafe fn store_scalar<const R: usize>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     (output, step): (*mut u8, usize),
     sums: &[Quarters; R],
@@ -203,7 +210,7 @@ unsafe fn store_scalar<const R: usize>(
             unsafe { vst1q_s32(numbers[4 * quarter..].as_mut_ptr(), sums) };
         }
         for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
-            let byte = matrix.output(block, index, sum);
+            let byte = problem.output(block, index, sum);
             // SAFETY: a channel of the row, which may be written.
             unsafe { output.add(r * step + index).write(byte) };
         }

@@ -5,7 +5,10 @@ use super::super::requantize::{
     ChannelGroup, ChannelLanes, Form, LANES, Requantization, WORK_OF_CONSTANTS,
 };
 use super::super::{Activations, Signedness, Sums, Weights};
-use super::{Ahead, Common, DEPTH, Inputs, Tile, Variant};
+use super::block::Block;
+use super::problem::{Common, Inputs, Problem};
+use super::variant::Variant;
+use super::{Ahead, DEPTH, Tile};
 use crate::packing::PackedValues;
 use crate::team::Pace;
 use crate::{LINE_BYTES, Preparation, TooLarge};
@@ -19,47 +22,15 @@ const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
 /// Weights that [`Matrix::of_words`] asks for at a time, at most.
 pub(in crate::quantized) const WORD_PIECE: usize = 64;
 
-/// Channels that are computed together.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::quantized) struct Block {
-    /// The first channel.
-    pub channel: usize,
-    /// How many there are.
-    pub channels: usize,
-    /// Vectors of 16 lanes that they take.
-    pub vectors: usize,
-    /// Where the packed weights begin, in bytes.
-    pub weights: usize,
-    /// The first of the channels' constants.
-    pub lanes: usize,
-    /// How sums become outputs.
-    pub form: Form,
-}
-
-impl Block {
-    /// The vector and the lane of the block's channel `index`. Narrowing takes four outputs of each
-    /// vector in turn; sums stay in order.
-    pub(super) fn place(&self, index: usize) -> (usize, usize) {
-        if self.form == Form::Sums {
-            return (index / LANES, index % LANES);
-        }
-        let run = index / 4;
-        (run % self.vectors, run / self.vectors * 4 + index % 4)
-    }
-}
-
 /// A packed matrix with what turns sums into outputs.
 #[derive(Debug)]
 pub(in crate::quantized) struct Matrix {
-    pub variant: Variant,
-    pub common: Common,
-    pub(super) inputs: Inputs,
+    pub variant: &'static Variant,
+    problem: Problem,
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
     /// they have 16 bits: first the first two of all lanes of all vectors, then the others.
     weights: Option<PackedValues<u8>>,
-    lanes: Vec<ChannelLanes>,
-    requantization: Requantization,
     /// Of the signed weights.
     weight_zero_point: i32,
     /// Of the inputs as the kernel sees them.
@@ -93,7 +64,7 @@ struct Parts {
 
 impl Parts {
     fn new(
-        variant: Variant,
+        variant: &'static Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         form: Form,
         preparation: &mut Preparation,
@@ -169,7 +140,7 @@ impl Matrix {
     /// # Errors
     /// If they are more than may be taken.
     pub(in crate::quantized) fn new(
-        variant: Variant,
+        variant: &'static Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         activations: Activations,
         requantization: Requantization,
@@ -203,14 +174,18 @@ impl Matrix {
             is_signed: activations.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
         };
-        Ok(Self {
-            variant,
+        let problem = Problem {
             common,
             inputs: inputs(variant, common, &blocks),
-            blocks,
-            weights: Some(packed),
             lanes: all_lanes,
             requantization,
+            sum_offset: variant.sum_offset(),
+        };
+        Ok(Self {
+            variant,
+            problem,
+            blocks,
+            weights: Some(packed),
             weight_zero_point,
             input_zero_point: zero_point,
             has_least_weight,
@@ -223,7 +198,7 @@ impl Matrix {
     /// # Errors
     /// If they are more than may be taken.
     pub(in crate::quantized) fn of_sums(
-        variant: Variant,
+        variant: &'static Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         preparation: &mut Preparation,
     ) -> Result<(Self, Vec<i32>), TooLarge> {
@@ -237,7 +212,7 @@ impl Matrix {
 
     /// As [`Self::of_sums`], of weights that are packed.
     fn with_sums(
-        variant: Variant,
+        variant: &'static Variant,
         [runs, run_bytes]: [usize; 2],
         mut blocks: Vec<Block>,
         packed: PackedValues<u8>,
@@ -248,12 +223,9 @@ impl Matrix {
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes = preparation.zeros(vectors, "constants of channels")?;
         let common = Common { runs, run_bytes, is_signed: false, limits: (0, 0) };
-        Ok(Self {
-            variant,
+        let problem = Problem {
             common,
             inputs: inputs(variant, common, &blocks),
-            blocks,
-            weights: Some(packed),
             lanes,
             requantization: Requantization {
                 multipliers: Vec::new(),
@@ -261,6 +233,13 @@ impl Matrix {
                 min: 0,
                 max: 0,
             },
+            sum_offset: variant.sum_offset(),
+        };
+        Ok(Self {
+            variant,
+            problem,
+            blocks,
+            weights: Some(packed),
             weight_zero_point: 0,
             input_zero_point: 0,
             has_least_weight: false,
@@ -278,7 +257,7 @@ impl Matrix {
     /// # Errors
     /// If they are more than may be taken.
     pub(in crate::quantized) fn of_words(
-        variant: Variant,
+        variant: &'static Variant,
         [matrices, channels, depth]: [usize; 3],
         weights: impl Fn(usize, usize, &mut [[i16; WORD_PIECE]]),
         preparation: &mut Preparation,
@@ -332,7 +311,7 @@ impl Matrix {
     /// # Errors
     /// If it is more than may be taken.
     pub(in crate::quantized) fn of_outputs(
-        variant: Variant,
+        variant: &'static Variant,
         sums: &[(i32, i64)],
         signedness: Signedness,
         requantization: Requantization,
@@ -351,8 +330,7 @@ impl Matrix {
         let sum = |channel: usize| sums[channel];
         let lanes =
             channel_lanes(variant, &mut blocks, vectors, &requantization, sum, preparation)?;
-        Ok(Self {
-            variant,
+        let problem = Problem {
             common: Common {
                 runs: 1,
                 run_bytes: 0,
@@ -360,10 +338,15 @@ impl Matrix {
                 limits: (requantization.min, requantization.max),
             },
             inputs: Inputs::Stored,
-            blocks,
-            weights: None,
             lanes,
             requantization,
+            sum_offset: variant.sum_offset(),
+        };
+        Ok(Self {
+            variant,
+            problem,
+            blocks,
+            weights: None,
             weight_zero_point: 0,
             input_zero_point: 0,
             has_least_weight: false,
@@ -384,13 +367,13 @@ impl Matrix {
         let requantize = self.variant.requantize();
         // SAFETY: the processor has the instructions, as `Variant::of_words` made sure; the block has one
         // vector, as all of `of_outputs`; the rest is the caller's promise.
-        unsafe { requantize(self, block, sums, output) }
+        unsafe { requantize(&self.problem, block, sums, output) }
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
     /// right side of products of two activations, which have one multiplier.
     pub(in crate::quantized) fn at_run_time(
-        variant: Variant,
+        variant: &'static Variant,
         [inner, columns]: [usize; 2],
         [left, right]: [Activations; 2],
         requantization: &Requantization,
@@ -406,7 +389,7 @@ impl Matrix {
             channels: LANES,
             vectors: 1,
             sum_offset: variant.sum_offset(),
-            with_floats: variant.has_floats(),
+            with_floats: variant.has_floats,
         };
         let (form, lanes) = group.pack(|lane| (0, lane), |_| (0, bound));
         blocks.iter_mut().for_each(|block| block.form = form);
@@ -416,14 +399,18 @@ impl Matrix {
             is_signed: left.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
         };
-        Ok(Self {
-            variant,
+        let problem = Problem {
             common,
             inputs: inputs(variant, common, &blocks),
-            blocks,
-            weights: None,
             lanes,
             requantization: requantization.repeated(1, preparation)?,
+            sum_offset: variant.sum_offset(),
+        };
+        Ok(Self {
+            variant,
+            problem,
+            blocks,
+            weights: None,
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
             has_least_weight: true,
@@ -433,7 +420,7 @@ impl Matrix {
     /// Bytes of packed weights.
     pub(in crate::quantized) fn weight_bytes(&self) -> usize {
         let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
-        let Common { runs, run_bytes, .. } = self.common;
+        let Common { runs, run_bytes, .. } = self.problem.common;
         runs * run_bytes.div_ceil(DEPTH) * vectors * self.variant.bytes_per_vector()
     }
 
@@ -453,13 +440,13 @@ impl Matrix {
         lanes: &mut [ChannelLanes],
         pace: &mut Pace<'_>,
     ) {
-        let inner = self.common.run_bytes;
+        let inner = self.problem.common.run_bytes;
         let columns = self.blocks.last().map_or(0, |block| block.channel + block.channels);
-        let flip = if self.common.is_signed { 0 } else { 0x80 };
+        let flip = if self.problem.common.is_signed { 0 } else { 0x80 };
         let (row, column) = if is_transposed { (1, inner) } else { (columns, 1) };
         let steps = inner.div_ceil(DEPTH);
         let count = i32::try_from(inner % (1 << 31)).unwrap_or(0);
-        lanes.fill(self.lanes[0]);
+        lanes.fill(self.problem.lanes[0]);
         for block in &self.blocks {
             for some in pace.blocks(steps, DEPTH * block.channels) {
                 for step in some {
@@ -507,23 +494,18 @@ impl Matrix {
 
     /// The constants of a block's channels.
     pub(in crate::quantized) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
-        &self.lanes[block.lanes..][..block.vectors]
-    }
-
-    /// The stored output that stands for 0. In the constants of x86's integers it is included.
-    pub(super) fn zero_point(&self) -> i32 {
-        self.requantization.zero_point
+        self.problem.block_lanes(block)
     }
 
     /// The output of one sum, by the definition.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
-        let sum = sum.wrapping_sub(block.form.sum_offset(self.variant.sum_offset()));
-        let output = self.requantization.apply(sum, block.channel + index);
-        self.signedness().byte(output)
+        self.problem.output(block, index, sum)
     }
 
-    fn signedness(&self) -> Signedness {
-        if self.common.is_signed { Signedness::Signed } else { Signedness::Unsigned }
+    /// What is the same for all tiles.
+    pub(in crate::quantized) fn common(&self) -> &Common {
+        &self.problem.common
     }
 
     /// Computes a tile.
@@ -559,9 +541,10 @@ impl Matrix {
         }
         let (rows, longer) = (all.rows / tiles, all.rows % tiles);
         // Kernels of 16-bit numbers take two of them in a step.
-        let input_bytes = self.variant.input_bytes();
+        let input_bytes = self.variant.input_bytes;
         let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
-        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH) * input_bytes;
+        let steps =
+            self.problem.common.runs * self.problem.common.run_bytes.div_ceil(DEPTH) * input_bytes;
         let mut ahead =
             Ahead { next, tiles: step_bytes / LINE_BYTES, tile_bytes: steps * LINE_BYTES };
         for (first, tiles, rows) in
@@ -597,7 +580,7 @@ impl Matrix {
         let compute = self.variant.compute(self.has_least_weight);
         // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
         // variants come from; the weights are packed for this one; the rest is the caller's promise.
-        unsafe { compute(self, block, tile, tiles, ahead) };
+        unsafe { compute(&self.problem, block, tile, tiles, ahead) };
     }
 
     /// The blocks of channels, in the order of channels.
@@ -613,22 +596,22 @@ impl Matrix {
     /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
     /// a copy or work in the kernel.
     pub(in crate::quantized) fn take_unsigned(&mut self) {
-        if self.common.is_signed && self.variant.flips_inputs() {
-            self.inputs = Inputs::Unsigned;
+        if self.problem.common.is_signed && self.variant.flips_inputs {
+            self.problem.inputs = Inputs::Unsigned;
         }
     }
 
     /// The bits of inputs that are inverted before the kernel sees them.
     pub(in crate::quantized) fn input_flip(&self) -> u8 {
-        if self.inputs == Inputs::Unsigned { 0x80 } else { 0 }
+        if self.problem.inputs == Inputs::Unsigned { 0x80 } else { 0 }
     }
 
     /// Bytes of a row as [`Self::copy_rows`] writes it; none if rows are read where they are.
     pub(in crate::quantized) fn copied_row_bytes(&self) -> Option<usize> {
-        let Common { runs, run_bytes, .. } = self.common;
+        let Common { runs, run_bytes, .. } = self.problem.common;
         // Less than the packed weights have.
-        let bytes = runs * run_bytes.next_multiple_of(DEPTH) * self.variant.input_bytes();
-        (self.inputs == Inputs::Copied).then_some(bytes)
+        let bytes = runs * run_bytes.next_multiple_of(DEPTH) * self.variant.input_bytes;
+        (self.problem.inputs == Inputs::Copied).then_some(bytes)
     }
 
     /// Copies rows as the kernel wants them, for all blocks at once: widened to 16 bits, or as unsigned bytes. Their table
@@ -647,26 +630,23 @@ impl Matrix {
         copies: &mut [u16],
         addresses: &mut [*const u8],
     ) {
-        let Common { runs, run_bytes, is_signed, .. } = self.common;
+        let Common { runs, run_bytes, is_signed, .. } = self.problem.common;
         let padded = run_bytes.next_multiple_of(DEPTH);
         let flip = if is_signed { 0x80 } else { 0 };
         let bytes = addresses.len() * self.copied_row_bytes().expect("rows that are copied");
         let copies = &mut copies[..bytes / 2];
         let (table, row) = ((table, table_step), (runs, padded));
-        match self.variant {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the caller's promise; the processor has the variant's instructions.
-            Variant::Avx2 | Variant::Avx512 => unsafe {
-                super::avx2::widen(table, row, flip, copies, addresses);
-            },
-            #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = "x86_64")]
+        if self.variant.input_bytes > 1 {
+            // SAFETY: the caller's promise; the processor has the variant's instructions, and so AVX2.
+            unsafe { super::avx2::widen(table, row, flip, copies, addresses) };
+        } else {
+            let copies = bytemuck::cast_slice_mut(copies);
             // SAFETY: as above.
-            Variant::Vnni | Variant::AvxVnni => unsafe {
-                let copies = bytemuck::cast_slice_mut(copies);
-                super::avx2::copy(table, row, flip, copies, addresses);
-            },
-            _ => unreachable!("rows are read as they are"),
+            unsafe { super::avx2::copy(table, row, flip, copies, addresses) };
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("rows are read as they are");
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
@@ -686,13 +666,8 @@ impl Matrix {
         table_step: usize,
         terms: &mut [i32],
     ) {
-        let Common { runs, run_bytes, .. } = self.common;
-        let sum = match self.variant {
-            #[cfg(target_arch = "x86_64")]
-            Variant::Vnni => super::avx512::sum,
-            _ => sum,
-        };
-        let is_flipped = self.common.is_signed && self.inputs != Inputs::Unsigned;
+        let Common { runs, run_bytes, .. } = self.problem.common;
+        let is_flipped = self.problem.common.is_signed && self.problem.inputs != Inputs::Unsigned;
         let flip = if is_flipped { 0x80 } else { 0 };
         for (row, term) in terms.iter_mut().enumerate() {
             let mut total = 0_i32;
@@ -700,10 +675,10 @@ impl Matrix {
                 // SAFETY: the caller's promise; the processor has the variant's instructions.
                 total = total.wrapping_add(unsafe {
                     let run = *table.add(run * table_step + row);
-                    sum(std::slice::from_raw_parts(run, run_bytes), flip)
+                    (self.variant.sum)(std::slice::from_raw_parts(run, run_bytes), flip)
                 });
             }
-            if self.variant.has_signed_inputs() {
+            if self.variant.has_signed_inputs {
                 // As signed numbers each is 128 less.
                 let count = i32::try_from(runs * run_bytes).unwrap_or(0);
                 total = total.wrapping_sub(count.wrapping_mul(128));
@@ -717,12 +692,12 @@ impl Matrix {
 const STEPS_TO_COPY: usize = 64;
 
 /// Where the kernel of a matrix finds inputs.
-fn inputs(variant: Variant, common: Common, blocks: &[Block]) -> Inputs {
+fn inputs(variant: &'static Variant, common: Common, blocks: &[Block]) -> Inputs {
     let Common { runs, run_bytes, is_signed, .. } = common;
     // No more than the bytes of the packed weights.
     let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
-    let is_flipped = is_signed && variant.flips_inputs();
-    if variant.input_bytes() > 1 || is_flipped && steps >= STEPS_TO_COPY {
+    let is_flipped = is_signed && variant.flips_inputs;
+    if variant.input_bytes > 1 || is_flipped && steps >= STEPS_TO_COPY {
         Inputs::Copied
     } else {
         Inputs::Stored
@@ -735,7 +710,7 @@ fn inputs(variant: Variant, common: Common, blocks: &[Block]) -> Inputs {
 /// # Errors
 /// If they are more than may be taken.
 fn channel_lanes(
-    variant: Variant,
+    variant: &'static Variant,
     blocks: &mut [Block],
     vectors: usize,
     requantization: &Requantization,
@@ -754,7 +729,7 @@ fn channel_lanes(
             channels: block.channels,
             vectors: block.vectors,
             sum_offset: variant.sum_offset(),
-            with_floats: variant.has_floats(),
+            with_floats: variant.has_floats,
         };
         let shape = *block;
         let (form, lanes) =
@@ -763,12 +738,4 @@ fn channel_lanes(
         all_lanes[block.lanes..][..block.vectors].copy_from_slice(&lanes);
     }
     Ok(all_lanes)
-}
-
-/// The sum of bytes, each with the bits of `flip` inverted.
-///
-/// # Safety
-/// None of its own.
-unsafe fn sum(bytes: &[u8], flip: u8) -> i32 {
-    bytes.iter().fold(0, |sum, byte| sum.wrapping_add(i32::from(byte ^ flip)))
 }

@@ -8,8 +8,10 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::tiles::{Arithmetic, Streams, tiles};
-use super::{Ahead, Block, DEPTH, Matrix, Tile};
+use super::block::Block;
+use super::problem::Problem;
+use super::tiles::{Arithmetic, Packing, Streams, tiles};
+use super::{Ahead, DEPTH, Tile};
 use crate::quantized::dot::sdot_lane;
 use std::arch::aarch64::*;
 
@@ -23,6 +25,10 @@ impl Arithmetic for Sdot {
     type Weights = [int8x16_t; 4];
 
     const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
+
+    const PACKING: Packing = Packing::Bytes;
+
+    const HAS_SIGNED_INPUTS: bool = true;
 
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -89,14 +95,14 @@ impl Arithmetic for Sdot {
 
     #[target_feature(enable = "dotprod")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         count: usize,
         ahead: &mut Ahead,
     ) {
         // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
     }
 }
 

@@ -10,7 +10,9 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::requantize::LANES;
-use super::{Ahead, Block, ChannelLanes, DEPTH, Inputs, Matrix, Tile};
+use super::block::Block;
+use super::problem::{Inputs, Problem};
+use super::{Ahead, ChannelLanes, DEPTH, Tile};
 
 /// 16 sums in registers.
 ///
@@ -30,12 +32,26 @@ pub(super) trait Sums: Copy {
     /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from
     /// the first row's address in such steps; of [`Form::Sums`](super::Form::Sums) the sums of all lanes.
     unsafe fn finish<const R: usize, const W: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         lanes: &[ChannelLanes; W],
         output: (*mut u8, usize),
         sums: [[Self; W]; R],
     );
+}
+
+/// How the four weights of a step and a channel are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// As four bytes.
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
+    Bytes,
+    /// By twos: those of all channels of a vector, then the other twos.
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    BytesByTwo,
+    /// As 16-bit numbers, by twos: those of all channels of all vectors, then the other twos.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    Words,
 }
 
 /// How four bytes of inputs and the weights of 16 channels are multiplied.
@@ -55,6 +71,21 @@ pub(super) trait Arithmetic: Copy {
     /// Bytes of an input in a row; 2 if [`Matrix::copy_rows`] widens rows, all runs of which are then one.
     /// [`step`](Self::step) takes four bytes of a row.
     const INPUT_BYTES: usize = 1;
+
+    /// How [`Self::weights`] finds those of a step.
+    const PACKING: Packing;
+
+    /// Whether it makes signed inputs unsigned in each step, if nothing did it before.
+    const FLIPS_INPUTS: bool = false;
+
+    /// Whether it makes inputs signed (or else unsigned).
+    const HAS_SIGNED_INPUTS: bool = false;
+
+    /// Whether its sums can be requantized in floats.
+    const HAS_FLOATS: bool = false;
+
+    /// Adds bytes, each with the bits of a mask inverted; the processor has the instructions.
+    const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
 
     /// What stays in registers.
     unsafe fn new() -> Self;
@@ -138,7 +169,7 @@ pub(super) trait Arithmetic: Copy {
     /// # Safety
     /// As of [`tiles`]; the processor has the instructions.
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
         tiles: usize,
@@ -154,7 +185,7 @@ pub(super) trait Words: Arithmetic {
     /// # Safety
     /// As of [`Sums::finish`]; the processor has the instructions.
     unsafe fn requantize<const R: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         sums: &[[i32; LANES]; R],
         output: (*mut u8, usize),
@@ -167,7 +198,7 @@ pub(super) trait Words: Arithmetic {
 /// As of [`Words::requantize`].
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn requantize<A: Words>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     sums: &[[i32; LANES]],
     output: (*mut u8, usize),
@@ -177,22 +208,22 @@ pub(super) unsafe fn requantize<A: Words>(
     /// # Safety
     /// As of [`requantize`].
     unsafe fn rows<A: Words, const R: usize>(
-        matrix: &Matrix,
+        problem: &Problem,
         block: &Block,
         sums: &[[i32; LANES]],
         output: (*mut u8, usize),
     ) {
         let sums = sums.try_into().expect("this many rows");
         // SAFETY: the caller's promise.
-        unsafe { A::requantize::<R>(matrix, block, sums, output) };
+        unsafe { A::requantize::<R>(problem, block, sums, output) };
     }
     // SAFETY: the caller's promise.
     unsafe {
         match sums.len() {
-            1 => rows::<A, 1>(matrix, block, sums, output),
-            2 => rows::<A, 2>(matrix, block, sums, output),
-            3 => rows::<A, 3>(matrix, block, sums, output),
-            4 => rows::<A, 4>(matrix, block, sums, output),
+            1 => rows::<A, 1>(problem, block, sums, output),
+            2 => rows::<A, 2>(problem, block, sums, output),
+            3 => rows::<A, 3>(problem, block, sums, output),
+            4 => rows::<A, 4>(problem, block, sums, output),
             rows => unreachable!("{rows} rows"),
         }
     }
@@ -205,19 +236,19 @@ pub(super) unsafe fn requantize<A: Words>(
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn requantize_rows<A: Words, const R: usize>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     sums: &[[i32; LANES]; R],
     output: (*mut u8, usize),
 ) {
-    let lanes = matrix.block_lanes(block).try_into().expect("one vector");
+    let lanes = problem.block_lanes(block).try_into().expect("one vector");
     // SAFETY: the caller's promises.
     unsafe {
         let mut vectors = [[A::Sums::load(&sums[0])]; R];
         for r in 1..R {
             vectors[r] = [A::Sums::load(&sums[r])];
         }
-        A::Sums::finish::<R, 1>(matrix, block, lanes, output, vectors);
+        A::Sums::finish::<R, 1>(problem, block, lanes, output, vectors);
     }
 }
 
@@ -235,24 +266,24 @@ pub(super) struct Streams {
 /// As of [`Matrix::compute_rows`]; the processor has the instructions, and their tiles have this many
 /// rows and vectors.
 pub(super) unsafe fn compute<A: Arithmetic>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     tile: &Tile<'_>,
     tiles: usize,
     ahead: &mut Ahead,
 ) {
-    let are_signed = matrix.common.is_signed && matrix.inputs == Inputs::Stored;
+    let are_signed = problem.common.is_signed && problem.inputs == Inputs::Stored;
     let kernel = match are_signed {
         // Widened inputs are as if they had been unsigned.
         true if const { A::INPUT_BYTES == 1 } => kernel::<A, true>(block.vectors, tile.rows),
         _ => kernel::<A, false>(block.vectors, tile.rows),
     };
     // SAFETY: the caller's promises.
-    unsafe { kernel(matrix, block, tile, tiles, ahead) }
+    unsafe { kernel(problem, block, tile, tiles, ahead) }
 }
 
 /// As [`tiles`].
-type Kernel = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
+type Kernel = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
 
 /// The kernel for this many vectors and rows. What an instruction set has no tiles for is not compiled.
 fn kernel<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
@@ -284,15 +315,15 @@ fn with_rows<A: Arithmetic, const W: usize, const SIGNED: bool>(rows: usize) -> 
 /// As of [`compute`], where the tile has `R` rows and the block `W` vectors.
 #[inline(always)]
 pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const SIGNED: bool>(
-    matrix: &Matrix,
+    problem: &Problem,
     block: &Block,
     tile: &Tile<'_>,
     tiles: usize,
     ahead: &mut Ahead,
 ) {
     let lanes: &[_; W] = tile.lanes.try_into().expect("one for each vector");
-    let (mut runs, mut steps) = (matrix.common.runs, matrix.common.run_bytes.div_ceil(DEPTH));
-    if A::INPUT_BYTES > 1 || matrix.inputs == Inputs::Copied {
+    let (mut runs, mut steps) = (problem.common.runs, problem.common.run_bytes.div_ceil(DEPTH));
+    if A::INPUT_BYTES > 1 || problem.inputs == Inputs::Copied {
         // Fewer than the bytes of the packed weights.
         (runs, steps) = (1, runs.wrapping_mul(steps).wrapping_mul(A::INPUT_BYTES));
     }
@@ -328,7 +359,15 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
             }
             let output =
                 tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(tile.output_step));
-            A::Sums::finish::<R, W>(matrix, block, lanes, (output, tile.output_step), sums);
+            A::Sums::finish::<R, W>(problem, block, lanes, (output, tile.output_step), sums);
         }
     }
+}
+
+/// The sum of bytes, each with the bits of `flip` inverted.
+///
+/// # Safety
+/// None of its own.
+unsafe fn sum(bytes: &[u8], flip: u8) -> i32 {
+    bytes.iter().fold(0, |sum, byte| sum.wrapping_add(i32::from(byte ^ flip)))
 }

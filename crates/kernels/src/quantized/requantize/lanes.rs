@@ -23,13 +23,10 @@
 //!
 //! With AVX-512 most channels take fewer steps in floats, see [`super::floats`].
 
-use super::Requantization;
 use super::floats::{self, Factors};
+use super::{LANES, Requantization};
 use crate::Multiplier;
 use bytemuck::{Pod, Zeroable};
-
-/// Lanes of [`ChannelLanes`].
-pub(in crate::quantized) const LANES: usize = 16;
 
 /// Finding a channel's constants takes as long as this many products, about a microsecond.
 pub(in crate::quantized) const WORK_OF_CONSTANTS: usize = 1 << 10;

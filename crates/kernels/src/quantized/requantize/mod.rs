@@ -14,10 +14,13 @@ mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 
-pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, LANES, WORK_OF_CONSTANTS};
+pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, WORK_OF_CONSTANTS};
 
 use super::Signedness;
 use crate::{Multiplier, Preparation, TooLarge};
+
+/// Lanes of [`ChannelLanes`].
+pub(in crate::quantized) const LANES: usize = 16;
 
 /// How sums become outputs: `clamp(sum * multiplier + zero_point, min, max)`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -298,7 +298,7 @@ impl Winograd {
     #[allow(clippy::too_many_arguments)] // The sizes, and what a convolution is prepared from.
     fn of_sizes(
         sizes: &[Size],
-        variant: Variant,
+        variant: &'static Variant,
         shape: &Shape,
         weights: Weights<'_>,
         bias: &[i32],

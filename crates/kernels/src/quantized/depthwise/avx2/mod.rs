@@ -11,10 +11,12 @@
 
 pub(super) mod nibbles;
 
+use super::super::Signedness;
 use super::super::requantize::avx2::{Constants, Limits};
 use super::super::requantize::{ChannelLanes, Form};
-use super::packed::{Packed, Run};
+use super::packing::Layout;
 use super::pixels::{Arithmetic, FULL, FULL_PAIR, PARTIAL, Vectors, pixels};
+use super::problem::{Problem, Run};
 use std::arch::x86_64::*;
 
 /// Vectors of 32 bytes.
@@ -27,20 +29,21 @@ impl Vectors for Bytes32 {
     const LANES: usize = 32;
     const HAS_UNSIGNED: bool = false;
     const HAS_MASKS: bool = false;
+    const INPUT_SIGN: Signedness = Signedness::Unsigned;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         entry: usize,
     ) -> __m256i {
-        // All 32, or from 17 on; of a pair from 1 to 16: see `Variant::pixels`.
+        // All 32, or from 17 on; of a pair from 1 to 16: see `Packing::pixels`.
         let channels = run.block.channels;
         // SAFETY: the caller's promise.
         unsafe {
             let from = run.pixel(entry);
             // Within the table, and used only if there is a partner.
-            let partner = entry.wrapping_add(run.partner.wrapping_mul(packed.stride));
+            let partner = entry.wrapping_add(run.partner.wrapping_mul(problem.stride));
             let bytes = match SHARE {
                 FULL => _mm256_loadu_si256(from.cast()),
                 PARTIAL => {
@@ -56,7 +59,7 @@ impl Vectors for Bytes32 {
                     _mm256_set_m128i(upper, load_some(from, channels))
                 }
             };
-            _mm256_xor_si256(bytes, _mm256_set1_epi8(packed.flip))
+            _mm256_xor_si256(bytes, _mm256_set1_epi8(problem.flip))
         }
     }
 
@@ -86,7 +89,7 @@ impl Vectors for Bytes32 {
 
     #[inline(always)]
     unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
         sums: [[__m256i; 4]; P],
     ) {
@@ -95,9 +98,9 @@ impl Vectors for Bytes32 {
         // SAFETY: the caller's promises.
         unsafe {
             match run.block.form {
-                Form::Scalar | Form::Sums => store_scalar::<SHARE>(packed, run, &sums),
-                Form::Plain => store::<SHARE, false>(packed, run, &mut sums),
-                _ => store::<SHARE, true>(packed, run, &mut sums),
+                Form::Scalar | Form::Sums => store_scalar::<SHARE>(problem, run, &sums),
+                Form::Plain => store::<SHARE, false>(problem, run, &mut sums),
+                _ => store::<SHARE, true>(problem, run, &mut sums),
             }
         }
     }
@@ -110,7 +113,7 @@ impl Vectors for Bytes32 {
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn store<const SHARE: u8, const NUDGED: bool>(
-    packed: &Packed,
+    problem: &Problem,
     run: &Run<'_>,
     sums: &mut [[__m256i; 4]],
 ) {
@@ -121,7 +124,7 @@ unsafe fn store<const SHARE: u8, const NUDGED: bool>(
             pixel[v] = constants.apply::<NUDGED>(pixel[v]);
         }
     }
-    let limits = Limits::new(packed.requantization.min, packed.requantization.max);
+    let limits = Limits::new(problem.requantization.min, problem.requantization.max);
     for (p, pixel) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe { store_pixel::<SHARE>(run, p, limits.narrow4(*pixel)) };
@@ -134,10 +137,10 @@ unsafe fn store<const SHARE: u8, const NUDGED: bool>(
 /// As of [`store`].
 #[cold]
 #[target_feature(enable = "avx2")]
-unsafe fn store_scalar<const SHARE: u8>(packed: &Packed, run: &Run<'_>, sums: &[[__m256i; 4]]) {
+unsafe fn store_scalar<const SHARE: u8>(problem: &Problem, run: &Run<'_>, sums: &[[__m256i; 4]]) {
     for (p, pixel) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { store_pixel::<SHARE>(run, p, scalar(packed, run, *pixel)) };
+        unsafe { store_pixel::<SHARE>(run, p, scalar(problem, run, *pixel)) };
     }
 }
 
@@ -224,13 +227,13 @@ unsafe fn store_some(to: *mut u8, bytes: __m128i, count: usize) {
 /// Requantizes one by one.
 #[cold]
 #[target_feature(enable = "avx2")]
-fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m256i; 4]) -> __m256i {
+fn scalar(problem: &Problem, run: &Run<'_>, sums: [__m256i; 4]) -> __m256i {
     let mut numbers = [0_i32; 32];
     for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(8)) {
         // SAFETY: 8 numbers.
         unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), *sums) };
     }
-    let bytes: [u8; 32] = packed.outputs(run.block, &numbers);
+    let bytes: [u8; 32] = problem.outputs(run.block, &numbers);
     // SAFETY: 32 bytes.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
@@ -242,8 +245,8 @@ impl Arithmetic for Vnni {
     type Vectors = Bytes32;
     type Inputs = __m256i;
 
+    const LAYOUT: Layout = Layout::Bytes;
     const WEIGHT_BYTES: usize = 32;
-    /// See [`Variant::for_all`](super::variant::Variant::for_all).
     const HAS_PARTS: bool = false;
 
     #[inline(always)]
@@ -259,12 +262,12 @@ impl Arithmetic for Vnni {
 
     #[target_feature(enable = "avx2,avxvnni")]
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     ) {
         assert_eq!(run.lanes.len(), 2);
         // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(problem, run) }
     }
 }
 
@@ -276,6 +279,7 @@ impl Arithmetic for Pairs {
     /// The even two of four taps, and the odd two.
     type Inputs = [__m256i; 2];
 
+    const LAYOUT: Layout = Layout::Pairs;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = false;
 
@@ -298,11 +302,11 @@ impl Arithmetic for Pairs {
 
     #[target_feature(enable = "avx2")]
     unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        packed: &Packed,
+        problem: &Problem,
         run: &Run<'_>,
     ) {
         assert_eq!(run.lanes.len(), 2);
         // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(problem, run) }
     }
 }

@@ -12,69 +12,38 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::packed::{Packed, Run};
+use super::super::packing::{LOWER_LAST, LOWER_PAIR, Layout, PAIR_BYTES, Packing};
 use super::super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
+use super::super::problem::{Problem, Run};
 use super::Bytes32;
 use std::arch::x86_64::*;
 
-/// Pairs of taps that are multiplied together: the upper two of three columns, the lower ones of the first two,
-/// and that of the last, whose partner has a weight of zero.
-const LOWER_PAIR: usize = 3;
-const LOWER_LAST: usize = 4;
-
-/// The pair that a tap belongs to, and its place there.
-pub(in crate::quantized::depthwise) fn place(row: usize, column: usize) -> [usize; 2] {
-    match (row, column) {
-        (0 | 1, _) => [column, row],
-        (_, 0 | 1) => [LOWER_PAIR, column],
-        _ => [LOWER_LAST, 0],
-    }
-}
-
-/// Bytes of the weights of a pair: of the lower and the upper half of what interleaving gives, two parts.
-const PAIR_BYTES: usize = 2 * 2 * 32;
-
-/// Enters the weight of a tap, which is number `place` of a pair, into a block's weights at the sum that it is for.
-pub(in crate::quantized::depthwise) fn put(
-    block: &mut [u8],
-    [pair, place]: [usize; 2],
-    sum: usize,
-    weight: i32,
-) {
-    // As `Variant::sum_of_lane`: four sums of each half of a vector in turn.
-    let (quarter, upper, index) = (sum / 8, sum % 8 / 4, sum % 4);
-    let (half, channel) = (quarter / 2, quarter % 2 * 4 + index);
-    let low = (weight + 8).rem_euclid(16) - 8;
-    for (part, value) in [low, (weight - low) / 16].into_iter().enumerate() {
-        let at = ((pair * 2 + half) * 2 + part) * 32 + upper * 16 + channel * 2 + place;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From -8 to 8.
-        let byte = value as i8 as u8;
-        block[at] = byte;
-    }
-}
+/// How [`compute`] finds weights.
+pub(in crate::quantized::depthwise) const PACKING: Packing =
+    Packing { layout: Layout::Nibbles, lanes: Bytes32::LANES };
 
 /// Computes the pixels of a run.
 ///
 /// # Safety
-/// As of [`pixels::compute`](super::super::pixels::compute), for a filter of 3x3 and weights that [`put`] entered; the processor has
+/// As of [`pixels::compute`](super::super::pixels::compute), for a filter of 3x3 and weights of [`Layout::Nibbles`](super::super::packing::Layout::Nibbles); the processor has
 /// AVX2.
-pub(in crate::quantized::depthwise) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
+pub(in crate::quantized::depthwise) unsafe fn compute(problem: &Problem, run: &Run<'_>) {
     let is_full = run.block.channels * run.block.pixels == Bytes32::LANES;
     let kernel = match (run.block.pixels, is_full) {
-        (1, true) => of_share::<FULL>(packed),
-        (1, false) => of_share::<PARTIAL>(packed),
-        (_, true) => of_share::<FULL_PAIR>(packed),
-        (_, false) => of_share::<PAIR>(packed),
+        (1, true) => of_share::<FULL>(problem),
+        (1, false) => of_share::<PARTIAL>(problem),
+        (_, true) => of_share::<FULL_PAIR>(problem),
+        (_, false) => of_share::<PAIR>(problem),
     };
     // SAFETY: the caller's promises.
-    unsafe { kernel(packed, run) }
+    unsafe { kernel(problem, run) }
 }
 
 /// As [`pixels`].
-type Kernel = unsafe fn(&Packed, &Run<'_>);
+type Kernel = unsafe fn(&Problem, &Run<'_>);
 
-fn of_share<const SHARE: u8>(packed: &Packed) -> Kernel {
-    match (packed.stride, packed.dilation) {
+fn of_share<const SHARE: u8>(problem: &Problem) -> Kernel {
+    match (problem.stride, problem.dilation) {
         (1, 1) => pixels::<2, 1, SHARE>,
         (2, 1) => pixels::<2, 2, SHARE>,
         _ => pixels::<1, 1, SHARE>,
@@ -86,13 +55,16 @@ fn of_share<const SHARE: u8>(packed: &Packed) -> Kernel {
 /// # Safety
 /// As of [`compute`], where the block is as the parameters say.
 #[target_feature(enable = "avx2")]
-unsafe fn pixels<const P: usize, const S: usize, const SHARE: u8>(packed: &Packed, run: &Run<'_>) {
+unsafe fn pixels<const P: usize, const S: usize, const SHARE: u8>(
+    problem: &Problem,
+    run: &Run<'_>,
+) {
     assert_eq!(run.lanes.len(), 2);
     // SAFETY: the caller's promises; groups of pixels are within the run.
     unsafe {
         let mut first = 0;
         while first + P <= run.count {
-            group::<P, S, SHARE>(packed, &run.after(first, packed.stride));
+            group::<P, S, SHARE>(problem, &run.after(first, problem.stride));
             first += P;
             if first < run.count && first + P > run.count {
                 // The last ones together with some that are computed again.
@@ -100,7 +72,7 @@ unsafe fn pixels<const P: usize, const S: usize, const SHARE: u8>(packed: &Packe
             }
         }
         for first in first..run.count {
-            group::<1, 1, SHARE>(packed, &run.after(first, packed.stride));
+            group::<1, 1, SHARE>(problem, &run.after(first, problem.stride));
         }
     }
 }
@@ -113,16 +85,16 @@ type Sums = [[__m256i; 2]; 2];
 /// # Safety
 /// As of [`pixels`].
 #[inline(always)]
-unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(packed: &Packed, run: &Run<'_>) {
+unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
     // Of the last pixel's last tap.
     let last = (P - 1) * S + 2;
     // SAFETY: entries of taps of pixels, pairs of weights that there are, and the caller's promises.
     unsafe {
         let load = |row: usize, column: usize| {
             // Within the table. Of one pixel columns may have a distance.
-            let column = if P == 1 { column.wrapping_mul(packed.dilation) } else { column };
+            let column = if P == 1 { column.wrapping_mul(problem.dilation) } else { column };
             let entry = run.columns.wrapping_mul(row).wrapping_add(column);
-            Bytes32::load::<SHARE, true>(packed, run, entry)
+            Bytes32::load::<SHARE, true>(problem, run, entry)
         };
         let mut sums: [Sums; P] = [[[_mm256_setzero_si256(); 2]; 2]; P];
         /// Written out, for a loop would keep the sums in memory.
@@ -164,7 +136,7 @@ unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(packed: &Packed
                 wide[p][quarter] = _mm256_add_epi32(Bytes32::first(run.lanes, quarter), total);
             }
         }
-        Bytes32::store::<P, SHARE, true>(packed, run, wide);
+        Bytes32::store::<P, SHARE, true>(problem, run, wide);
     }
 }
 

@@ -1,0 +1,150 @@
+//! [`Convolution`]: weights that are known when it is prepared.
+
+use super::narrow::Narrow;
+use super::shape::Shape;
+use super::taps::{Access, Taps};
+use super::winograd::Winograd;
+use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
+use crate::image::values_needed;
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+
+/// A convolution with its filter packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct Convolution {
+    shape: Shape,
+    set: InstructionSet,
+    pub(super) method: Method,
+}
+
+#[derive(Debug)]
+pub(super) enum Method {
+    /// A row of the product is an input pixel.
+    Pixels(Gemm),
+    /// A row of the product is what an output pixel sees.
+    Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    /// A tile of pixels of an image of few channels, row by row of it.
+    Narrow(Narrow),
+    /// Transforms around products of fewer values.
+    Winograd(Winograd),
+}
+
+impl Convolution {
+    /// Packs the filter, `[output_channels, filter height, filter width, input channels of a group]`,
+    /// and the bias, one for each output channel, and cuts the work. The input's pixels will be
+    /// `input_pixel_stride` values from one to the next.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
+    /// says.
+    pub fn prepare(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        filter: &[f32],
+        bias: &[f32],
+        epilogue: Epilogue,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        shape.check();
+        preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
+        assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        let (set, threads) = (preparation.set(), preparation.threads());
+        if preparation.allows_winograd() && Winograd::suits(shape, set) {
+            let winograd = Winograd::new(shape, filter, bias, epilogue, preparation)?;
+            return Ok(Self { shape: *shape, set, method: Method::Winograd(winograd) });
+        }
+        let blocking = Blocking::of(set);
+        let depth = shape.taps() * shape.group_input_channels();
+        let columns = [shape.groups, shape.group_output_channels()];
+        let bias = |n: usize| bias[n];
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
+        let contiguous = input_pixel_stride == shape.input_channels;
+        if !shape.is_matrix_product() && Narrow::suits(shape, contiguous) {
+            let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
+            return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
+        }
+        let rows = |scratch_values| RowsPlan {
+            count: shape.output_pixels(),
+            line: shape.output_pixels(),
+            bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
+                .saturating_mul(size_of::<f32>()),
+            scratch_values,
+        };
+        let gemm = |scratch_values, preparation: &mut Preparation| {
+            let gemm = Gemm::new(set, threads, rows(scratch_values), panels, epilogue);
+            gemm.check_scratch(preparation).map(|()| gemm)
+        };
+        let method = if shape.is_matrix_product() {
+            Method::Pixels(gemm(0, preparation)?)
+        } else {
+            let access = Access::of(shape, contiguous);
+            Method::Taps {
+                gemm: gemm(access.scratch_values(shape, blocking.rows)?, preparation)?,
+                access,
+                zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
+            }
+        };
+        Ok(Self { shape: *shape, set, method })
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Algorithm, type and instruction set, for profiles.
+    pub fn kernel(&self) -> String {
+        let algorithm = match &self.method {
+            Method::Pixels(_) => "gemm",
+            Method::Taps { access: Access::Pixels, .. } => "indirect gemm",
+            Method::Taps { access: Access::Spans, .. } => "indirect gemm by rows",
+            Method::Taps { access: Access::Copies, .. } => "im2col gemm",
+            Method::Winograd(_) => "winograd",
+            Method::Narrow(_) => "direct",
+        };
+        format!("{algorithm} f32 {}", self.set)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+            Method::Narrow(narrow) => narrow.scratch_bytes(&self.shape),
+            Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
+        }
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is smaller than the
+    /// shape says, or the input's pixels are not at the stride that was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shape;
+        match &self.method {
+            Method::Pixels(gemm) => {
+                let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
+                let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
+                gemm.run(team, &rows, residual, output, scratch);
+            }
+            Method::Taps { gemm, access, zeros } => {
+                let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
+                gemm.run(team, &rows, residual, output, scratch);
+            }
+            Method::Narrow(narrow) => narrow.run(shape, team, input, residual, output, scratch),
+            Method::Winograd(winograd) => {
+                winograd.run(shape, team, input, residual, output, scratch);
+            }
+        }
+    }
+}

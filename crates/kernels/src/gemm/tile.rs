@@ -1,0 +1,99 @@
+//! [`Tile`]: what the innermost part of a matrix product computes at once, and the pieces that its
+//! variants for instruction sets share.
+#![allow(unsafe_code)]
+
+use super::Epilogue;
+use crate::vector::Simd;
+
+/// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
+/// panels that follow each other.
+pub(crate) struct Tile<'a> {
+    /// For each segment of the depth, where the `ROWS` rows of it are.
+    pub(crate) segments: &'a [*const f32],
+    /// To be added to all of them.
+    pub(crate) offset: usize,
+    /// How many values each of them has.
+    pub(crate) segment_depth: usize,
+    /// The biases, and then a row for each value of the depth.
+    pub(crate) panel: *const f32,
+    /// How many panels there are; of more than one each has all columns.
+    pub(crate) panels: usize,
+    /// How far behind the panel's rows is what will be read soon, to be brought near meanwhile; 0
+    /// for nothing.
+    pub(crate) ahead: usize,
+    /// The first value of the tile.
+    pub(crate) output: *mut f32,
+    /// From one of its rows to the next.
+    pub(crate) output_stride: usize,
+    /// What is added to the tile, laid out as it, if anything.
+    pub(crate) residual: Option<*const f32>,
+    /// From one row to the next.
+    pub(crate) residual_stride: usize,
+    /// How many columns of a panel are wanted; more than those of all vectors but the last.
+    pub(crate) columns: usize,
+    pub(crate) epilogue: &'a Epilogue,
+}
+
+impl Tile<'_> {
+    /// The part of one of the panels, each of which has this many values.
+    pub(super) fn part(&self, index: usize, values: usize) -> Self {
+        let columns = index.wrapping_mul(self.columns);
+        Self {
+            panel: self.panel.wrapping_add(index.wrapping_mul(values)),
+            panels: 1,
+            output: self.output.wrapping_add(columns),
+            residual: self.residual.map(|residual| residual.wrapping_add(columns)),
+            ..*self
+        }
+    }
+}
+
+/// Asks for a cache line that will be read before long; any address will do.
+#[inline(always)]
+pub(super) fn prefetch(address: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: every processor of this architecture has the instruction, which touches nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl2keep, [{address}]",
+            address = in(reg) address,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = address;
+}
+
+/// Stores the columns of a vector that are wanted.
+///
+/// # Safety
+/// As [`run_tile`](super::run_tile).
+#[inline(always)]
+pub(super) unsafe fn finish_partial<S: Simd>(
+    simd: S,
+    tile: &Tile<'_>,
+    [row, vector]: [usize; 2],
+    mut value: S::F,
+) {
+    let column = vector * S::LANES;
+    let wanted = S::LANES.min(tile.columns - column);
+    if let Some(residual) = tile.residual {
+        // SAFETY: all columns of the residual are there.
+        let from = unsafe {
+            std::slice::from_raw_parts(residual.add(row * tile.residual_stride + column), wanted)
+        };
+        value = simd.add(value, simd.load_partial(from, 0.0));
+    }
+    value = tile.epilogue.apply(simd, value);
+    // SAFETY: all columns of the output are there, and no one else's.
+    let to = unsafe {
+        std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
+    };
+    simd.store_partial(value, to);
+}

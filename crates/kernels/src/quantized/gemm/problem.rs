@@ -1,0 +1,64 @@
+//! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
+
+use super::super::Signedness;
+use super::super::requantize::{ChannelLanes, Requantization};
+use super::block::Block;
+
+/// Where kernels find the inputs of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inputs {
+    /// In its runs, as they are stored.
+    Stored,
+    /// In its runs, where signed ones were made unsigned.
+    Unsigned,
+    /// One behind the other, where [`Matrix::copy_rows`] has brought them.
+    Copied,
+}
+
+/// What is the same for all tiles.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::quantized) struct Common {
+    /// Runs of a row.
+    pub runs: usize,
+    /// Bytes of a run.
+    pub run_bytes: usize,
+    /// Whether inputs and outputs are signed.
+    pub is_signed: bool,
+    /// The least and the greatest output.
+    pub limits: (i32, i32),
+}
+
+/// What kernels have to know of a matrix beside its packed weights.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) common: Common,
+    pub(super) inputs: Inputs,
+    /// By block and vector.
+    pub(super) lanes: Vec<ChannelLanes>,
+    pub(super) requantization: Requantization,
+    /// What is added to all sums that are requantized in integers.
+    pub(super) sum_offset: i32,
+}
+
+impl Problem {
+    /// The constants of a block's channels.
+    pub(super) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
+        &self.lanes[block.lanes..][..block.vectors]
+    }
+
+    /// The stored output that stands for 0. In the constants of x86's integers it is included.
+    pub(super) fn zero_point(&self) -> i32 {
+        self.requantization.zero_point
+    }
+
+    /// The output of one sum, by the definition.
+    pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
+        let sum = sum.wrapping_sub(block.form.sum_offset(self.sum_offset));
+        let output = self.requantization.apply(sum, block.channel + index);
+        self.signedness().byte(output)
+    }
+
+    fn signedness(&self) -> Signedness {
+        if self.common.is_signed { Signedness::Signed } else { Signedness::Unsigned }
+    }
+}

@@ -1,0 +1,298 @@
+//! [`UnpackedConvolution`]: of float32 images, depthwise or not, by weights that are known only when it is run.
+
+use crate::convolution::Shape;
+use crate::convolution::taps::{Access, Taps};
+use crate::depthwise::{self, Direct, Wide};
+use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
+use crate::image::values_needed;
+use crate::of_images::{ImageKernel, Images};
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
+
+/// A convolution whose filter and bias are known only when it is run: all threads pack them into
+/// scratch memory first.
+#[derive(Debug)]
+pub struct UnpackedConvolution {
+    shape: Shape,
+    set: InstructionSet,
+    is_depthwise: bool,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    Pixels(Gemm),
+    Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    Depthwise(Direct),
+    Wide { wide: Wide, input_pixel_stride: usize },
+}
+
+/// What is known when it is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter<'a> {
+    /// `[output_channels, filter height, filter width, input channels of a group]`, or of a depthwise
+    /// convolution `[1, filter height, filter width, output_channels]`.
+    pub weights: &'a [f32],
+    /// One for each output channel.
+    pub bias: &'a [f32],
+}
+
+impl UnpackedConvolution {
+    /// Cuts the work. The input's pixels have a stride of `input_pixel_stride` values; `is_depthwise` is
+    /// the layout of the filter.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid), or not depthwise where it is said to be.
+    pub fn prepare(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        is_depthwise: bool,
+        epilogue: Epilogue,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        shape.check();
+        assert!(
+            !is_depthwise || shape.groups == shape.input_channels.max(1),
+            "groups of a depthwise convolution"
+        );
+        let (set, threads) = (preparation.set(), preparation.threads());
+        let finished = |method, preparation: &mut Preparation| {
+            let finished = Self { shape: *shape, set, is_depthwise, method };
+            let scratch = finished.checked_scratch_bytes();
+            preparation.check_scratch::<u8>(&[scratch.unwrap_or(usize::MAX)]).map(|()| finished)
+        };
+        if is_depthwise && Direct::suits(shape) {
+            let columns = [1, shape.output_channels];
+            let panels = |_: &mut _, blocking| Panels::at_run_time(blocking, shape.taps(), columns);
+            let direct = Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?;
+            return finished(Method::Depthwise(direct), preparation);
+        }
+        if is_depthwise && Wide::suits(shape) {
+            let wide = Wide::new(shape, epilogue, preparation);
+            return finished(Method::Wide { wide, input_pixel_stride }, preparation);
+        }
+        let blocking = Blocking::of(set);
+        let depth = shape.taps() * shape.group_input_channels();
+        let columns = [shape.groups, shape.group_output_channels()];
+        let gemm = |scratch_values| -> Result<Gemm, TooLarge> {
+            let count = shape.output_pixels();
+            let rows = RowsPlan {
+                count,
+                line: count,
+                bytes: values_needed(
+                    shape.input_pixels(),
+                    shape.input_channels,
+                    input_pixel_stride,
+                )
+                .saturating_mul(size_of::<f32>()),
+                scratch_values,
+            };
+            let panels = Panels::at_run_time(blocking, depth, columns)?;
+            Ok(Gemm::new(set, threads, rows, panels, epilogue))
+        };
+        if shape.is_matrix_product() {
+            return finished(Method::Pixels(gemm(0)?), preparation);
+        }
+        let access = Access::of(shape, input_pixel_stride == shape.input_channels);
+        let method = Method::Taps {
+            gemm: gemm(access.scratch_values(shape, blocking.rows)?)?,
+            access,
+            zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
+        };
+        finished(method, preparation)
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Whether the filter is laid out as that of a depthwise convolution.
+    pub(crate) fn is_depthwise(&self) -> bool {
+        self.is_depthwise
+    }
+
+    /// Algorithm, type and instruction set, for profiles.
+    pub fn kernel(&self) -> String {
+        let algorithm = match &self.method {
+            Method::Pixels(_) => "gemm",
+            Method::Taps { .. } => "indirect gemm",
+            Method::Depthwise(_) => "direct",
+            Method::Wide { .. } => return Wide::kernel(self.set),
+        };
+        format!("{algorithm} with packing f32 {}", self.set)
+    }
+
+    /// What is packed before the convolution.
+    fn panels(&self) -> Option<&Panels> {
+        match &self.method {
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => Some(gemm.panels()),
+            Method::Depthwise(direct) => Some(direct.panels()),
+            Method::Wide { .. } => None,
+        }
+    }
+
+    /// Lines of scratch memory for the panels.
+    fn panel_lines(&self) -> usize {
+        self.panels().map_or(0, |it| (it.count_values() * size_of::<f32>()).div_ceil(LINE_BYTES))
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        self.checked_scratch_bytes().expect("checked when it was prepared")
+    }
+
+    fn checked_scratch_bytes(&self) -> Option<usize> {
+        let of_product = match &self.method {
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.checked_scratch_bytes()?,
+            Method::Depthwise(_) | Method::Wide { .. } => 0,
+        };
+        (self.panel_lines() * LINE_BYTES).checked_add(of_product)
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the epilogue.
+    ///
+    /// # Panics
+    /// If the input, the filter, the residual operand, the output or the scratch memory is smaller
+    /// than the shape says, or the input's pixels are not at the stride that was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        filter: Filter<'_>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shape;
+        let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
+        let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
+        // A depthwise filter is stored by rows, of which those of all groups have the same taps.
+        let columns =
+            Unpacked { weights: filter.weights, are_rows: self.is_depthwise, bias: filter.bias };
+        if let Some(of_columns) = self.panels() {
+            of_columns.fill(Isa::of(self.set), team, columns, panels);
+        }
+        let mut multiply = |gemm: &Gemm, rows: &dyn Rows, output| {
+            gemm.run_with(team, rows, panels, residual, output, scratch);
+        };
+        match &self.method {
+            Method::Pixels(gemm) => {
+                let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
+                let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
+                multiply(gemm, &rows, output);
+            }
+            Method::Taps { gemm, access, zeros } => {
+                let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
+                multiply(gemm, &rows, output);
+            }
+            Method::Depthwise(direct) => {
+                direct.run(shape, team, panels, input, residual, output);
+            }
+            Method::Wide { wide, input_pixel_stride } => {
+                let stride = *input_pixel_stride;
+                if depthwise::check(shape, stride, &input, residual.as_ref(), &output) {
+                    let weights = depthwise::Weights { weights: filter.weights, bias: filter.bias };
+                    wide.run(shape, team, weights, input, residual, output);
+                }
+            }
+        }
+    }
+}
+
+/// Inputs: the image, the filter, the bias, and the residual operand if there is one.
+impl ImageKernel for UnpackedConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape().name(self.is_depthwise()), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        let filter = Filter { weights: others.of(1), bias: others.of(2) };
+        self.run(team, input, filter, others.residual(3), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape().operations()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lines;
+    use crate::convolution::tests::{any_shape, defined, numbers};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+        #[test]
+        fn a_filter_may_come_with_the_image(
+            shape in any_shape(), multiplier in 0_usize..3, gaps in [0_usize..2, 0_usize..2],
+            (with_residual, is_large) in any::<(bool, bool)>(), threads in 1_usize..4, seed: u64,
+        ) {
+            // With a multiplier it is depthwise.
+            let shape = match multiplier {
+                0 => shape,
+                _ => Shape {
+                    groups: shape.input_channels.max(1),
+                    // Also filters of very many taps.
+                    filter: if is_large { shape.filter.map(|taps| taps + 8) } else { shape.filter },
+                    output_channels: shape.input_channels * multiplier,
+                    ..shape
+                },
+            };
+            let stride = shape.input_channels + gaps[0];
+            let output_stride = shape.output_channels + gaps[1];
+            let values = numbers(seed, shape.input_pixels() * stride);
+            let input = Image { values: &values, pixel_stride: stride };
+            let by_channel = numbers(seed ^ 1, shape.filter_values());
+            let mut weights = by_channel.clone();
+            if multiplier > 0 {
+                for (at, weight) in by_channel.iter().enumerate() {
+                    let (channel, tap) = (at / shape.taps(), at % shape.taps());
+                    weights[tap * shape.output_channels + channel] = *weight;
+                }
+            }
+            let bias = numbers(seed ^ 2, shape.output_channels);
+            let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
+            let expected = defined(&shape, input, &by_channel, &bias);
+            for set in InstructionSet::available() {
+                let kernel = UnpackedConvolution::prepare(
+                    &shape, stride, multiplier > 0, Epilogue::NONE,
+                    &mut Preparation::new(set, threads),
+                ).unwrap();
+                let mut output = vec![-77.0; shape.output_pixels() * output_stride];
+                let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+                kernel.run(
+                    &mut Team::new(threads),
+                    input,
+                    Filter { weights: &weights, bias: &bias },
+                    with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
+                    ImageMut { values: &mut output, pixel_stride: output_stride },
+                    scratch.lines_mut(),
+                );
+                for (index, &found) in output.iter().enumerate() {
+                    let (pixel, channel) = (index / output_stride, index % output_stride);
+                    if channel >= shape.output_channels {
+                        prop_assert_eq!(found, -77.0);
+                        continue;
+                    }
+                    let added = if with_residual { f64::from(residual[index]) } else { 0.0 };
+                    let expected = expected[pixel * shape.output_channels + channel].0 + added;
+                    prop_assert_eq!(f64::from(found), expected, "{}", kernel.kernel());
+                }
+            }
+        }
+    }
+}
