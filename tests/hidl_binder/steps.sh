@@ -42,19 +42,35 @@ executed="generated,dynamic_output_shape,short_output,quantization_coupling"
 
 # busy PROCESS: whether a process computes: half of two seconds of a processor.
 busy() {
-    before=$(cut -d' ' -f14 /proc/$1/stat)
+    # User-Mode Linux counts what a process computes as the system's.
+    spent() { awk '{print $14 + $15}' /proc/$1/stat; }
+    before=$(spent $1)
     sleep 2
-    after=$(cut -d' ' -f14 /proc/$1/stat)
+    after=$(spent $1)
     echo "$((after - before)) of 200 ticks"
     [ $((after - before)) -gt 60 ]
+}
+
+# idle PROCESS: that no thread of a process wakes in 30 s, and what it holds.
+idle() {
+    woken() { cat /proc/$1/task/*/status | grep "ctxt_switches" | awk '{sum += $2} END {print sum}'; }
+    sleep 5
+    before=$(woken $1)
+    sleep 30
+    after=$(woken $1)
+    awk -v woken=$((after - before)) '/^Threads|^VmRSS|^RssAnon/ {found = found " " $1 " " $2 " " $3} END {
+        print "woken " woken " times in 30 s," found}' /proc/$1/status
+    [ $after -eq $before ]
 }
 
 # try_program DEVICE: the program `nnhal` as a client of one that `serve` has started.
 try_program() {
     device=$1
+    try program-idle 60 idle $service
     try program-devices 60 sh -c "nnhal devices | grep $device"
     try program-model 120 sh -c "nnhal run /data/digits/digits_float32.tflite --input /data/digits/digit_7.png \
         --labels /data/digits/labels.txt --device $device | grep '7  7'"
+    try program-idle-after 60 idle $service
     if [ -n "$vectors" ]; then
         try program-vectors 14000 nnhal conformance "$vectors" --device $device --paths all --suite $executed
     fi

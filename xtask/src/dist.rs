@@ -8,10 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files for Android, by their place in `android/`.
-const FILES: [&str; 4] = [
+const FILES: [&str; 7] = [
     "nnhal.rc",
     "nnhal-vintf.xml",
+    "nnhal-aidl.rc",
+    "nnhal-aidl-vintf.xml",
     "sepolicy/file_contexts",
+    "sepolicy/service_contexts",
     "sepolicy/hal_neuralnetworks_nnhal.te",
 ];
 

@@ -75,7 +75,7 @@ struct AidlArguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = devices::names())]
     devices: Vec<String>,
     /// The instance name of the first device, unless it is the device's own
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "VENDOR-DEVICE", value_parser = instance)]
     instance: Option<String>,
     /// The most threads that share the work of an execution
     #[arg(long, value_name = "N")]
@@ -106,6 +106,19 @@ fn mode(text: &str) -> std::result::Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 => Ok(mode),
         _ => Err("expected an octal number up to 777".to_owned()),
+    }
+}
+
+/// A name for a device that Android's NNAPI and its tests take (DEV-INFO-3), of what manifests and service managers allow.
+fn instance(text: &str) -> std::result::Result<String, String> {
+    let part = |part: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+        !part.is_empty() && part.bytes().all(allowed)
+    };
+    match text.split_once('-') {
+        Some((vendor, device)) if part(vendor) && part(device) => Ok(text.to_owned()),
+        _ => Err("expected the vendor and the device joined by one `-`, each of letters, digits, `_` and `.`"
+            .to_owned()),
     }
 }
 
@@ -203,4 +216,21 @@ fn ask(socket: &Path) -> Result<String> {
         service.getStatus().map_err(nnhal_hal::Error::failure)
     };
     asked().map_err(|error| CliError::Input(format!("{}: {error}", socket.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dev_info_3_an_instance_is_a_vendor_and_a_device() {
+        for name in ["nnhal-cpu", "nnapi-sample_all", "acme-npu2.1"] {
+            assert_eq!(instance(name).as_deref(), Ok(name));
+        }
+        for name in
+            ["", "-", "npu", "-npu", "acme-", "acme-npu-2", "acme--npu", "acme-n/pu", "acme-n pu"]
+        {
+            assert!(instance(name).is_err(), "{name}");
+        }
+    }
 }

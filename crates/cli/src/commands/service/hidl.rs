@@ -1,6 +1,6 @@
 //! `nnhal service hidl`
 
-use super::offered;
+use super::{instance, offered};
 use crate::error::{CliError, Result};
 use nnhal::devices;
 use nnhal_hidl_binder::Service;
@@ -15,14 +15,14 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Example:
   nnhal service hidl
-  nnhal service hidl --instance accelerator --devices nnhal-cpu
+  nnhal service hidl --instance acme-accelerator --devices nnhal-cpu
   nnhal run MODEL --input INPUT --device hidl:nnhal-cpu
 
 Waits for hwservicemanager where it is not there yet, and registers again when it comes back. Serves until it is
 killed. docs/android.md says which files Android wants besides.")]
 pub struct Arguments {
     /// The name to register a single device under, in place of its own
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "VENDOR-DEVICE", value_parser = instance)]
     instance: Option<String>,
     /// The devices to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = devices::DEFAULT)]
