@@ -48,6 +48,11 @@ def convolutions():
     yield conv("stride2_dilation2", (1, 11, 11, 3), (3, 3), 4, stride=(2, 2), dilation=(2, 2))
     yield conv("groups2", (1, 6, 6, 8), (3, 3), 6, groups=2)
     yield conv("groups4_stride2", (1, 6, 6, 8), (3, 3), 8, groups=4, stride=(2, 2))
+    dilated = QUANT + ("hybrid_channel", "float16w")
+    yield conv("groups2_dilation2", (1, 9, 8, 8), (3, 3), 6, dilated, groups=2, dilation=(2, 2))
+    yield conv("groups4_dilation_1_3", (2, 7, 12, 8), (2, 3), 8, groups=4, dilation=(1, 3), stride=(2, 1),
+               padding="VALID", act="RELU6")
+    yield conv("groups_of_one_dilation2", (1, 8, 8, 5), (3, 3), 10, groups=5, dilation=(2, 2))
     yield conv("batch3", (3, 5, 5, 3), (3, 3), 4)
     yield conv("one_channel", (1, 8, 8, 1), (3, 3), 1)
     yield conv("many_channels", (1, 4, 4, 40), (3, 3), 33)

@@ -245,6 +245,9 @@ impl<'f, 'a> Graphs<'f, 'a> {
         file.allow(size).map_err(|Reason(what)| malformed(&what))?;
         let mut importer = GraphImporter::new(file, graph, &self.pools);
         importer.know_arguments(arguments);
+        if passed.are_indexed {
+            importer.builder.input("index", OperandSpec::tensor_int32([1]));
+        }
         let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
         for (tensor, Reason(reason)) in unknown {
             self.problem(|| UnsupportedOperator {
@@ -634,6 +637,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 return Err(Reason::new(NEWER).into());
             }
         };
+        self.check_channels(builtin, operator)?;
         if let Some(outcome) = self.variable_operator(builtin, operator, graphs) {
             return outcome;
         }
