@@ -159,7 +159,8 @@ impl Kind {
     /// Of a tensor; `has_half`: float16 is, or may be, among what it is computed of.
     pub(crate) fn of(data_type: DataType, has_half: bool, is_quantized: bool) -> Self {
         if data_type.is_float() {
-            Self::Float { is_half: has_half || data_type == DataType::Float16 }
+            let is_half = matches!(data_type, DataType::Float16 | DataType::Bfloat16);
+            Self::Float { is_half: has_half || is_half }
         } else if is_quantized {
             Self::Quantized
         } else {

@@ -192,14 +192,11 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Complex64 => TENSOR_COMPLEX64,
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
-            Element::Bfloat16 if !self.is_edge(index) => OperandType::TensorFloat32,
+            Element::Bfloat16 => OperandType::TensorFloat32,
             element if element.is_unpacked() && !self.is_constant(index) => {
                 let name = type_name(self.tensor(index).type_code);
-                let place =
-                    if element == Element::Bfloat16 { "within graphs" } else { "for constants" };
-                return Err(Reason::new(format!("{name} is {place} only")));
+                return Err(Reason::new(format!("{name} is for constants only")));
             }
-            Element::Bfloat16 => OperandType::TensorFloat32,
             Element::Uint4 => OperandType::TensorQuant8Asymm,
             Element::Int8 | Element::Int4 | Element::Int2 => OperandType::TensorQuant8AsymmSigned,
             Element::Int16 => OperandType::TensorQuant16Symm,
@@ -234,11 +231,6 @@ impl<'f> GraphImporter<'f, '_> {
             &quantization.scales,
             quantization.dimension,
         ))
-    }
-
-    /// Whether a tensor goes into the graph or out of it.
-    fn is_edge(&self, index: usize) -> bool {
-        self.is_input[index] || self.is_output[index]
     }
 
     /// Whether the file holds the tensor's value.
@@ -512,6 +504,31 @@ impl<'f> GraphImporter<'f, '_> {
         let truth = OperandSpec::tensor_bool8(floats.dimensions.clone());
         let is_number = build.operation(O::Equal, [operand, operand], truth);
         build.operation(O::Select, [is_number, rounded, operand], floats)
+    }
+
+    /// Floats of the numbers whose bits a caller gives as integers.
+    pub(super) fn of_bfloat16(&mut self, bits: OperandId) -> OperandId {
+        use ExtensionOperation as E;
+        let dimensions = self.builder.spec(bits).dimensions;
+        let half = self.integer_vector(&[16]);
+        let whole = OperandSpec::tensor_int32(dimensions.clone());
+        let build = &mut self.builder;
+        let wide = build.extended(E::Cast, [bits], whole.clone());
+        let upper = build.extended(E::LeftShift, [wide, half], whole);
+        build.extended(E::Bitcast, [upper], OperandSpec::tensor_float32(dimensions))
+    }
+
+    /// The bits of floats that are such numbers, as integers.
+    pub(super) fn bits_of_bfloat16(&mut self, floats: OperandId) -> OperandId {
+        use ExtensionOperation as E;
+        let dimensions = self.builder.spec(floats).dimensions;
+        let half = self.integer_vector(&[16]);
+        let whole = OperandSpec::tensor_int32(dimensions.clone());
+        let build = &mut self.builder;
+        let bits = build.extended(E::Bitcast, [floats], whole.clone());
+        let upper = build.extended(E::RightShift, [bits, half], whole);
+        // Modulo the size of the type.
+        build.extended(E::Cast, [upper], OperandSpec::new(TENSOR_UINT16, dimensions))
     }
 
     /// An operation whose result is the operator's only output.

@@ -1,4 +1,5 @@
-//! What the HAL has no single operation for, run: choices among many branches, groups with dilation, clamps of integers.
+//! What the HAL has no single operation for, run: choices among many branches, groups with dilation, clamps of integers,
+//! upper halves of floats that callers give and get.
 
 use super::draft::Draft;
 use super::mapping::{import, operations};
@@ -208,4 +209,39 @@ fn arithmetic_of_integers_is_clamped_as_its_activation_says() {
         let expected = expected.map(|it| i64::from(it).to_le_bytes()).concat();
         assert_eq!(found, expected, "{builtin:?} {activation:?} of 64 bits");
     }
+}
+
+#[test]
+fn callers_give_and_get_the_bits_of_upper_halves() {
+    let mut draft = Draft::new();
+    let [x, y, moved, negative, curved] = [0; 5].map(|_| draft.tensor(T::Bfloat16, &[2, 3]));
+    draft.operator(B::Maximum, &[x, y], &[moved], None);
+    draft.operator(B::Neg, &[moved], &[negative], None);
+    draft.operator(B::Tanh, &[negative], &[curved], None);
+    draft.ends(0, &[x, y], &[curved]);
+    let import_of = import(&draft);
+    assert_eq!(import_of.inputs[0].type_code, T::Bfloat16 as i8);
+    let halves = |floats: &[f32]| -> Vec<u8> {
+        floats.iter().flat_map(|it| half::bf16::from_f32(*it).to_le_bytes()).collect()
+    };
+    let x = [1.5, -0.25, f32::NEG_INFINITY, 3.0e38, -0.0, 1.0e-40];
+    let y = [-2.0, -0.5, -1.0, f32::INFINITY, -1.0, -2.0];
+    let found = run(&import_of, &[&halves(&x), &halves(&y)], 12);
+    let greater: Vec<f32> =
+        x.iter().zip(y).map(|(x, y)| half::bf16::from_f32(x.max(y)).to_f32()).collect();
+    let expected: Vec<f32> = greater.iter().map(|it| (-it).tanh()).collect();
+    assert_eq!(found, halves(&expected));
+
+    // What goes through is the same to the bit, signs and numbers that are none included.
+    let bits: [u16; 6] = [0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC1, 0x0001];
+    let bytes: Vec<u8> = bits.iter().flat_map(|it| it.to_le_bytes()).collect();
+    assert_eq!(run(&through(), &[&bytes], 12), bytes);
+}
+
+/// A graph whose input is its output.
+fn through() -> Import {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Bfloat16, &[6]);
+    draft.ends(0, &[x], &[x]);
+    import(&draft)
 }
