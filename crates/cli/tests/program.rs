@@ -107,6 +107,24 @@ fn outputs_are_written_and_can_be_read_back_as_inputs() {
 }
 
 #[test]
+fn upper_halves_of_floats_are_given_and_shown_as_numbers() {
+    // tanh(-x) of bfloat16.
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upper_halves.tflite");
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nnhal();
+    command.arg("run").arg(&model).args(["--fill", "random", "--seed", "3", "--json"]);
+    let json = json_of(command.arg("--output-dir").arg(folder.path()));
+    assert_eq!(json["outputs"][0]["type"], "bfloat16");
+    let bytes = std::fs::read(json["outputs"][0]["file"].as_str().unwrap()).unwrap();
+    let (floats, _) = bytes[bytes.len() - 16..].as_chunks::<4>();
+    for float in floats.iter().map(|it| f32::from_le_bytes(*it)) {
+        assert_eq!(float.to_bits() & 0xFFFF, 0, "{float} is no upper half");
+        assert!((-0.77..=0.0).contains(&float), "{float}");
+    }
+    assert_eq!(outcome(nnhal().arg("compare").arg(&model).args(["--fill", "random"])).0, 0);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outputs() {
     let run = |seed: &str| {
         let mut command = nnhal();

@@ -205,6 +205,25 @@ def matrix_products():
                  types=("hybrid", "hybrid_asym"))
 
 
+def rotations():
+    """AI Edge Quantizer's, one of the custom operators that LiteRT's interpreter has."""
+    from flatbuffers import flexbuffers
+
+    def case(name, shape, size):
+        def make():
+            file = graph.File()
+            main = file.graph()
+            x, y = main.input("x", shape), main.tensor("y", shape)
+            options = flexbuffers.Dumps({"hadamard_size": size, "random_binary_vector": [1] * 4})
+            main.outputs(*main.op("CUSTOM:aeq.hadamard_rotation", [x], [y], custom_options=bytes(options)))
+            return judge.Made(file.finish(), [judge.Run([draw(random(name), shape)])], "schema", "float32")
+        return f"hadamard_rotation_{name}", make
+    yield case("of_rows", (3, 8), 8)
+    yield case("of_pieces", (2, 3, 64), 16)
+    yield case("of_two_factors", (2, 128), 128)
+    yield case("long", (2, 2, 2048), 2048)
+
+
 def pooling():
     for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         low = op.lower().removesuffix("_2d")
@@ -227,5 +246,5 @@ def pooling():
 
 def all_cases():
     for group in (convolutions, depthwise_convolutions, fully_connected, transposed,
-                  three_dimensional, matrix_products, pooling):
+                  three_dimensional, matrix_products, rotations, pooling):
         yield from group()

@@ -1,8 +1,9 @@
 //! What the HAL has no single operation for, run: choices among many branches, groups with dilation, clamps of integers,
 //! upper halves of floats that callers give and get.
 
+use super::custom::numbers;
 use super::draft::Draft;
-use super::mapping::{import, operations};
+use super::mapping::{import, operations, reasons};
 use crate::Import;
 use crate::schema::{
     ActivationFunctionType as A, AddOptions, BuiltinOperator as B, BuiltinOptions, BuiltinOptions2,
@@ -236,6 +237,62 @@ fn callers_give_and_get_the_bits_of_upper_halves() {
     let bits: [u16; 6] = [0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC1, 0x0001];
     let bytes: Vec<u8> = bits.iter().flat_map(|it| it.to_le_bytes()).collect();
     assert_eq!(run(&through(), &[&bytes], 12), bytes);
+}
+
+/// Butterflies in place, as the definition has them.
+fn rotated(row: &mut [f32]) {
+    let mut step = 1;
+    while step < row.len() {
+        for begin in (0..row.len()).step_by(2 * step) {
+            for at in begin..begin + step {
+                (row[at], row[at + step]) = (row[at] + row[at + step], row[at] - row[at + step]);
+            }
+        }
+        step *= 2;
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let scale = 1.0 / (row.len() as f32).sqrt();
+    row.iter_mut().for_each(|it| *it *= scale);
+}
+
+#[test]
+fn a_hadamard_rotation_is_its_definition() {
+    let rotation = |shape: &[i32], size: i32| {
+        let mut draft = Draft::new();
+        let input = draft.tensor(T::Float32, shape);
+        let output = draft.tensor(T::Float32, shape);
+        draft.custom(
+            "aeq.hadamard_rotation",
+            &[input],
+            &[output],
+            &numbers(&[("hadamard_size", size)]),
+        );
+        draft.ends(0, &[input], &[output]);
+        draft
+    };
+    // One factor and several, of which the last is smaller; pieces of a row.
+    for (shape, size) in [
+        (&[2, 1][..], 1),
+        (&[1, 2], 2),
+        (&[2, 3, 16], 8),
+        (&[3, 64], 64),
+        (&[2, 128], 128),
+        (&[1, 2, 8192], 8192),
+    ] {
+        let count = shape.iter().product::<i32>();
+        let values: Vec<f32> =
+            (0..count).map(|it| f32::from(i16::try_from(it * 7 % 23).unwrap()) - 11.0).collect();
+        let found = run(&import(&rotation(shape, size)), &[&bytes_of(&values)], 4 * values.len());
+        let mut expected = values;
+        expected.chunks_exact_mut(usize::try_from(size).unwrap()).for_each(rotated);
+        for (found, expected) in floats_of(&found).iter().zip(&expected) {
+            assert!((found - expected).abs() <= 1e-3, "{size}: {found}, expected {expected}");
+        }
+    }
+    let expected = "its option \"hadamard_size\" is 12, expected a power of 2 up to 1048576";
+    assert_eq!(reasons(&rotation(&[1, 12], 12)), [expected]);
+    let expected = "its input is [1, 12], expected 2 or 3 axes, the last one in pieces of 8";
+    assert_eq!(reasons(&rotation(&[1, 12], 8)), [expected]);
 }
 
 /// A graph whose input is its output.

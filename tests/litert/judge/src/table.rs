@@ -46,7 +46,11 @@ const NEVER: &str = "
 | HASHTABLE, HASHTABLE_FIND, HASHTABLE_IMPORT, HASHTABLE_SIZE | LiteRT's tables have strings as keys or as values, which the HAL has no type for |
 | SKIP_GRAM | takes strings |
 | RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
-| BFLOAT16 as an input or output of a graph | within graphs it is held as float32, rounded where LiteRT rounds; callers have no such type |
+| BFLOAT16 as a variable | within graphs it is held as float32, rounded where LiteRT rounds; inputs and outputs of a model have its bits |
+| READ_VARIABLE of what no CALL_ONCE of its subgraph assigns at first | LiteRT's execution fails there, unless another signature was run before that assigns it; here the model is refused |
+| Fourier transforms beyond RFFT2D | LiteRT's interpreter registers no other: `Irfft2d` is a custom operator of its tests, and TensorFlow's FFT are Flex operators |
+| Mfcc, AudioSpectrogram, NumericVerify | LiteRT's custom operators for sound of before 2020, and for its own quantizer: not written |
+| sparse weights as such | they are made dense when the file is imported: [measured](decisions/0076-sparse-weights-are-made-dense.md), and no published model would gain |
 | INT2, INT4 and UINT4 beside constants | LiteRT's CAST makes them of floats, and nothing else takes them |
 | COMPLEX128, FLOAT8 | LiteRT 2.3 names the types, and its kernels refuse them |
 | tensors without elements, also where they follow from values | the HAL cannot say them |
