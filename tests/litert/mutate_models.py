@@ -9,6 +9,7 @@ output as its length (4 bytes, little endian), then the file.
 
 import argparse
 import copy
+import os
 import pathlib
 import random
 import struct
@@ -189,6 +190,13 @@ def changed_by_bytes(generator, files):
     return bytes(data)
 
 
+def hand_over(data):
+    """Writes all of it. Python's buffered writer loses some where a full pipe's writer is stopped and goes on."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(sys.stdout.fileno(), rest) :]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
@@ -213,7 +221,7 @@ def main():
             else:
                 mutant = changed_by_bytes(generator, files)
             if mutant is not None:
-                sys.stdout.buffer.write(struct.pack("<I", len(mutant)) + mutant)
+                hand_over(struct.pack("<I", len(mutant)) + mutant)
                 made += 1
 
 
