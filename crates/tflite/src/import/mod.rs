@@ -504,7 +504,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
             if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
                 if description.type_code == TensorType::Bfloat16 as i8 {
-                    return Err(Reason::new("a state of BFLOAT16"));
+                    return Err(Reason::new("BFLOAT16 is no type of variables here"));
                 }
                 // Whatever shapes the inputs have, it keeps that of the file.
                 let spec = self.spec_of_input(tensor)?;

@@ -9,6 +9,7 @@
 //! A handle is known at import: it is the variable's index, as an integer that is folded like others.
 
 use super::array::Array;
+use super::tensor::Element;
 use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, MOST_NESTED, Stop};
 use crate::description;
 use crate::error::{ImportError, Reason};
@@ -418,6 +419,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     /// What an ASSIGN_VARIABLE assigns, where that is known.
     fn assigned(&self, graph: usize, operator: &Operator<'_>) -> Imported<Initial> {
         let tensor = self.input_tensor(operator, 1)?;
+        if self.element(tensor)? == Element::Bfloat16 {
+            // Its bytes are described as the file has them, and kept as floats.
+            return Err(Reason::new("BFLOAT16 is no type of variables here"));
+        }
         let known = self.known(tensor)?;
         let shape =
             known.as_ref().map_or_else(|| self.tensor(tensor).shape.clone(), |it| it.shape.clone());
