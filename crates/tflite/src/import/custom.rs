@@ -62,11 +62,16 @@ impl GraphImporter<'_, '_> {
         while left > 1 {
             let factor = left.min(MOST_OF_A_FACTOR);
             left /= factor;
-            let matrix: Vec<f32> = (0..factor * factor)
-                .map(
-                    |at| if (at / factor & at % factor).count_ones() % 2 == 0 { 1.0 } else { -1.0 },
-                )
-                .collect();
+            let matrix: Vec<f32> =
+                (0..factor * factor)
+                    .map(|at| {
+                        if ((at / factor) & (at % factor)).count_ones() % 2 == 0 {
+                            1.0
+                        } else {
+                            -1.0
+                        }
+                    })
+                    .collect();
             let matrix =
                 self.builder.constant(OperandSpec::tensor_float32([factor, factor]), &matrix);
             let bias = vec![0.0_f32; factor as usize];
