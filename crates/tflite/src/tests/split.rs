@@ -302,3 +302,29 @@ fn through() -> Import {
     draft.ends(0, &[x], &[x]);
     import(&draft)
 }
+
+/// QUANTIZE of `[2, 2]` floats with a scale for each column, then this operator.
+fn by_channel(zero_point: i64, then: B) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[2, 2]);
+    let stored = draft.tensor(T::Int8, &[2, 2]);
+    draft.quantize(stored, &[0.5, 2.0], zero_point, 1);
+    let output = draft.tensor(if then == B::Dequantize { T::Float32 } else { T::Int8 }, &[2, 2]);
+    draft.operator(B::Quantize, &[input], &[stored], None);
+    draft.operator(then, &[stored], &[output], None);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn computed_tensors_have_a_scale_for_each_channel() {
+    // Of halves the one away from 0, before the zero point is added; beyond the type the last one.
+    let values = bytes_of(&[0.25, -1.0, -0.25, 900.0]);
+    let found = run(&import(&by_channel(3, B::Dequantize)), &[&values], 16);
+    assert_eq!(floats_of(&found), [0.5, -2.0, -0.5, 2.0 * (127.0 - 3.0)]);
+    let found = run(&import(&by_channel(0, B::Dequantize)), &[&values], 16);
+    assert_eq!(floats_of(&found), [0.5, -2.0, -0.5, 254.0]);
+    let expected =
+        "\"tensor 1\" is computed with a scale for each channel, which this operator does not know";
+    assert_eq!(reasons(&by_channel(0, B::Relu)), [expected]);
+}
