@@ -1,6 +1,7 @@
-"""Writes models that were changed by structure: fields, lists and references of valid files, not their bytes.
+"""Writes models that were changed: by structure, which is fields, lists and references of valid files, or by bytes.
 
-    python mutate_models.py FOLDER --count 100000 [--seed 1] | cargo run --release -p litert-judge --bin mutants
+    python mutate_models.py FOLDER --count 100000 [--kind both] [--seed 1] |
+        cargo run --release -p litert-judge --bin mutants
 
 FOLDER has `.tflite` files, in subfolders too, for example what make_models.py wrote. Each mutant goes to standard
 output as its length (4 bytes, little endian), then the file.
@@ -8,6 +9,7 @@ output as its length (4 bytes, little endian), then the file.
 
 import argparse
 import copy
+import os
 import pathlib
 import random
 import struct
@@ -134,33 +136,93 @@ def change(generator, model, others):
         put(place, copy.deepcopy(get(generator.choice(same))) if same and generator.random() < 0.7 else None)
 
 
+def changed_by_structure(generator, models):
+    """A file of a changed model, or None if what was drawn cannot be written."""
+    model = copy.deepcopy(generator.choice(models))
+    try:
+        for _ in range(generator.choice([1, 1, 1, 2, 3, 5])):
+            change(generator, model, models)
+        builder = flatbuffers.Builder(4096)
+        builder.Finish(model.Pack(builder), b"TFL3")
+    except (AttributeError, TypeError, ValueError, OverflowError, struct.error, AssertionError, IndexError,
+            flatbuffers.builder.BuilderSizeError):  # fmt: skip
+        # The number is out of the field's type, or a list has elements of two kinds.
+        return None
+    return bytes(builder.Output())
+
+
+def changed_by_bytes(generator, files):
+    """A file of which some bytes are others, missing, twice, or another file's."""
+    data = bytearray(generator.choice(files))
+    for _ in range(generator.choice([1, 1, 1, 2, 4, 16])):
+        if not data:
+            break
+        at = generator.randrange(len(data))
+        # Tables are small and in front of most constants: few changes would meet them otherwise.
+        if generator.random() < 0.5:
+            at = min(at, generator.randrange(4096))
+        length = generator.choice([1, 1, 2, 4, 8, 64, 512])
+        kind = generator.randrange(8)
+        if kind == 0:
+            data[at] ^= 1 << generator.randrange(8)
+        elif kind == 1:
+            data[at] = generator.randrange(256)
+        elif kind in (2, 3):
+            width = generator.choice([1, 2, 4, 4, 8])
+            at -= at % width
+            number = generator.choice(INTEGERS) * generator.choice([1, 1, -1])
+            number %= 1 << 8 * width
+            if at + width <= len(data):
+                if kind == 3:
+                    number = int.from_bytes(data[at : at + width], "little") + generator.choice([-4, -1, 1, 4])
+                    number %= 1 << 8 * width
+                data[at : at + width] = number.to_bytes(width, "little")
+        elif kind == 4:
+            del data[at : at + length]
+        elif kind == 5:
+            data[at:at] = data[at : at + length]
+        elif kind == 6:
+            other = generator.choice(files)
+            start = generator.randrange(len(other))
+            data[at : at + length] = other[start : start + length]
+        elif generator.random() < 0.3:
+            del data[at:]
+    return bytes(data)
+
+
+def hand_over(data):
+    """Writes all of it. Python's buffered writer loses some where a full pipe's writer is stopped and goes on."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(sys.stdout.fileno(), rest) :]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--kind", choices=["both", "structure", "bytes"], default="both")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     generator = random.Random(arguments.seed)
-    files = [it for it in sorted(arguments.folder.rglob("*.tflite")) if it.stat().st_size <= LARGEST]
-    if not files:
+    paths = [it for it in sorted(arguments.folder.rglob("*.tflite")) if it.stat().st_size <= LARGEST]
+    if not paths:
         sys.exit(f"{arguments.folder} has no .tflite files of at most {LARGEST} bytes")
     made = 0
     while made < arguments.count:
-        some = [schema.ModelT.InitFromPackedBuf(file.read_bytes()) for file in generator.sample(files, min(8, len(files)))]
+        files = [path.read_bytes() for path in generator.sample(paths, min(8, len(paths)))]
+        models = []
+        if arguments.kind != "bytes":
+            models = [schema.ModelT.InitFromPackedBuf(file) for file in files]
         for _ in range(min(64, arguments.count - made)):
-            model = copy.deepcopy(generator.choice(some))
-            try:
-                for _ in range(generator.choice([1, 1, 1, 2, 3, 5])):
-                    change(generator, model, some)
-                builder = flatbuffers.Builder(4096)
-                builder.Finish(model.Pack(builder), b"TFL3")
-            except (AttributeError, TypeError, ValueError, OverflowError, struct.error, AssertionError, IndexError,
-                    flatbuffers.builder.BuilderSizeError):  # fmt: skip
-                # The number is out of the field's type, or a list has elements of two kinds.
-                continue
-            mutant = bytes(builder.Output())
-            sys.stdout.buffer.write(struct.pack("<I", len(mutant)) + mutant)
-            made += 1
+            kind = arguments.kind if arguments.kind != "both" else ("structure", "bytes")[made % 2]
+            if kind == "structure":
+                mutant = changed_by_structure(generator, models)
+            else:
+                mutant = changed_by_bytes(generator, files)
+            if mutant is not None:
+                hand_over(struct.pack("<I", len(mutant)) + mutant)
+                made += 1
 
 
 main()

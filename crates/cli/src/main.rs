@@ -24,6 +24,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Runs, inspects, measures and compares .tflite models on Neural Networks HAL devices.
 #[derive(Debug, Parser)]
 #[command(
+    name = "nnhal",
     version,
     propagate_version = true,
     after_help = "\

@@ -44,6 +44,49 @@ fn a_digit_is_read() {
     }
 }
 
+/// A model with a file of labels behind it, as programs append it.
+fn with_labels(model: &Path, labels: &str) -> Vec<u8> {
+    let mut file = std::fs::read(model).unwrap();
+    let header = u32::try_from(file.len()).unwrap().to_le_bytes();
+    let length = u32::try_from(labels.len()).unwrap().to_le_bytes();
+    file.extend(b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    file.extend([length, length].concat());
+    file.extend(b"\x0A\0\0\0labels.txt");
+    file.extend(labels.as_bytes());
+    let directory = u32::try_from(file.len()).unwrap();
+    file.extend(b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    file.extend([length, length].concat());
+    file.extend(b"\x0A\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    file.extend(header);
+    file.extend(b"labels.txt");
+    let length = u32::try_from(file.len()).unwrap() - directory;
+    file.extend(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
+    file.extend([length.to_le_bytes(), directory.to_le_bytes()].concat());
+    file.extend([0, 0]);
+    file
+}
+
+#[test]
+fn labels_inside_of_the_file_are_used_without_being_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = "null\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n";
+    let model = folder.path().join("model.tflite");
+    std::fs::write(&model, with_labels(&asset("digits_float32.tflite"), names)).unwrap();
+    let mut command = nnhal();
+    command.arg("run").arg(&model).arg("--input").arg(asset("digit_7.png"));
+    let (code, stdout, stderr) = outcome(&mut command);
+    assert_eq!(code, 0, "{stderr}");
+    let classes: Vec<&str> = stdout.lines().filter(|line| line.starts_with("  ")).collect();
+    assert_eq!(classes.len(), 5, "{stdout}");
+    assert!(classes[0].ends_with("seven"), "{stdout}");
+    assert_eq!(json_of(command.arg("--json"))["outputs"][0]["top"][0]["label"], "seven");
+    // Names of something else are not.
+    std::fs::write(&model, with_labels(&asset("digits_float32.tflite"), "cat\ndog\n")).unwrap();
+    let mut command = nnhal();
+    command.arg("run").arg(&model).arg("--input").arg(asset("digit_7.png")).arg("--json");
+    assert_eq!(json_of(&mut command)["outputs"][0]["top"], serde_json::json!([]));
+}
+
 #[test]
 fn outputs_are_written_and_can_be_read_back_as_inputs() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,6 +104,24 @@ fn outputs_are_written_and_can_be_read_back_as_inputs() {
     let (code, _, stderr) = outcome(&mut command);
     assert_eq!(code, 3);
     assert!(stderr.contains("expected [1, 8, 8, 1]"), "{stderr}");
+}
+
+#[test]
+fn upper_halves_of_floats_are_given_and_shown_as_numbers() {
+    // tanh(-x) of bfloat16.
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upper_halves.tflite");
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nnhal();
+    command.arg("run").arg(&model).args(["--fill", "random", "--seed", "3", "--json"]);
+    let json = json_of(command.arg("--output-dir").arg(folder.path()));
+    assert_eq!(json["outputs"][0]["type"], "bfloat16");
+    let bytes = std::fs::read(json["outputs"][0]["file"].as_str().unwrap()).unwrap();
+    let (floats, _) = bytes[bytes.len() - 16..].as_chunks::<4>();
+    for float in floats.iter().map(|it| f32::from_le_bytes(*it)) {
+        assert_eq!(float.to_bits() & 0xFFFF, 0, "{float} is no upper half");
+        assert!((-0.77..=0.0).contains(&float), "{float}");
+    }
+    assert_eq!(outcome(nnhal().arg("compare").arg(&model).args(["--fill", "random"])).0, 0);
 }
 
 #[test]
@@ -210,7 +271,18 @@ fn devices_are_listed() {
     for (index, name) in ["nnhal-cpu", "nnhal-reference"].into_iter().enumerate() {
         assert_eq!(json["devices"][index]["name"], name);
         assert!(json["devices"][index]["operations"].as_u64().unwrap() >= 100);
+        assert!(json["devices"][index]["extension_operations"].as_u64().unwrap() >= 100);
     }
+    let (_, text, _) = outcome(nnhal().arg("devices"));
+    assert_eq!(text.matches(" of the extension ").count(), 2, "{text}");
+}
+
+#[test]
+fn the_version_is_that_of_the_program_by_its_name() {
+    let expected = format!("nnhal {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(outcome(nnhal().arg("--version")), (0, expected, String::new()));
+    let (_, of_command, _) = outcome(nnhal().args(["run", "--version"]));
+    assert!(of_command.starts_with("nnhal-run ") || of_command.starts_with("nnhal run "));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! [`DataType`]: element types, and [`Element`]: the types of Rust that they are.
 
-use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use half::{bf16, f16};
 use nnhal_hal::OperandType;
 use nnhal_ops::extension::{
     TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64,
@@ -17,6 +17,8 @@ pub enum DataType {
     Float32,
     /// `half::f16`
     Float16,
+    /// `half::bf16`: the upper half of an `f32`
+    Bfloat16,
     /// `f64`
     Float64,
     /// `i8`
@@ -46,7 +48,7 @@ pub enum DataType {
 }
 
 /// By code in the file format.
-const OF_FORMAT: [(i8, DataType); 14] = [
+const OF_FORMAT: [(i8, DataType); 15] = [
     (0, DataType::Float32),
     (1, DataType::Float16),
     (2, DataType::Int32),
@@ -61,6 +63,7 @@ const OF_FORMAT: [(i8, DataType); 14] = [
     (15, DataType::Uint32),
     (16, DataType::Uint16),
     (17, DataType::Int4),
+    (18, DataType::Bfloat16),
 ];
 
 impl DataType {
@@ -68,7 +71,7 @@ impl DataType {
     pub const fn size(self) -> Option<usize> {
         match self {
             Self::Int8 | Self::Uint8 | Self::Bool => Some(1),
-            Self::Float16 | Self::Int16 | Self::Uint16 => Some(2),
+            Self::Float16 | Self::Bfloat16 | Self::Int16 | Self::Uint16 => Some(2),
             Self::Float32 | Self::Int32 | Self::Uint32 => Some(4),
             Self::Float64 | Self::Int64 | Self::Uint64 | Self::Complex64 => Some(8),
             Self::Int4 | Self::Other(_) => None,
@@ -83,7 +86,7 @@ impl DataType {
 
     /// Whether it is one of floating point.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::Float32 | Self::Float16 | Self::Float64)
+        matches!(self, Self::Float32 | Self::Float16 | Self::Bfloat16 | Self::Float64)
     }
 
     /// The type with this code in the `.tflite` format.
@@ -105,6 +108,7 @@ impl DataType {
         match self {
             Self::Float32 => "float32",
             Self::Float16 => "float16",
+            Self::Bfloat16 => "bfloat16",
             Self::Float64 => "float64",
             Self::Int8 => "int8",
             Self::Int16 => "int16",
@@ -222,24 +226,31 @@ elements!(
     Complex32: Complex64
 );
 
-impl sealed::Sealed for f16 {
-    fn bytes(elements: &[Self]) -> &[u8] {
-        bytemuck::cast_slice::<u16, u8>(elements.reinterpret_cast())
-    }
+/// Types of `half`, which are their bits.
+macro_rules! halves {
+    ($($Type:ty: $name:ident),*) => {$(
+        impl sealed::Sealed for $Type {
+            fn bytes(elements: &[Self]) -> &[u8] {
+                bytemuck::cast_slice::<u16, u8>(elements.reinterpret_cast())
+            }
 
-    fn elements(bytes: &[u8]) -> Option<&[Self]> {
-        bytemuck::try_cast_slice::<u8, u16>(bytes).ok().map(HalfBitsSliceExt::reinterpret_cast)
-    }
+            fn elements(bytes: &[u8]) -> Option<&[Self]> {
+                bytemuck::try_cast_slice::<u8, u16>(bytes).ok().map(HalfBitsSliceExt::reinterpret_cast)
+            }
 
-    fn elements_mut(bytes: &mut [u8]) -> Option<&mut [Self]> {
-        let bits = bytemuck::try_cast_slice_mut::<u8, u16>(bytes).ok();
-        bits.map(HalfBitsSliceExt::reinterpret_cast_mut)
-    }
+            fn elements_mut(bytes: &mut [u8]) -> Option<&mut [Self]> {
+                let bits = bytemuck::try_cast_slice_mut::<u8, u16>(bytes).ok();
+                bits.map(HalfBitsSliceExt::reinterpret_cast_mut)
+            }
+        }
+
+        impl Element for $Type {
+            const DATA_TYPE: DataType = DataType::$name;
+        }
+    )*};
 }
 
-impl Element for f16 {
-    const DATA_TYPE: DataType = DataType::Float16;
-}
+halves!(f16: Float16, bf16: Bfloat16);
 
 #[cfg(test)]
 mod tests {
@@ -260,6 +271,7 @@ mod tests {
         }
         check::<f32>();
         check::<f16>();
+        check::<bf16>();
         check::<bool>();
         check::<u64>();
         check::<i16>();

@@ -110,6 +110,7 @@ pub fn load_bytes(
         info.data_type,
         DataType::Float32
             | DataType::Float16
+            | DataType::Bfloat16
             | DataType::Float64
             | DataType::Int8
             | DataType::Uint8

@@ -74,7 +74,7 @@ pub use data_type::{DataType, Element};
 pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use file::ModelFile;
 pub use fill::Fill;
-pub use half::f16;
+pub use half::{bf16, f16};
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
 pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};

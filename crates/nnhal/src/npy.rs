@@ -231,10 +231,18 @@ pub fn save(path: &Path, tensor: &Tensor) -> Result<()> {
             let elements = tensor.as_slice::<f16>()?;
             write_as(path, tensor.shape(), DType::Plain(halves), elements)
         }
+        // NumPy has no such type; floats hold the numbers.
+        DataType::Bfloat16 => write_as(path, tensor.shape(), f32::default_dtype(), &floats(tensor)),
         DataType::Uint8 | DataType::Int4 | DataType::Other(_) => {
             write_as(path, tensor.shape(), u8::default_dtype(), tensor.as_bytes())
         }
     }
+}
+
+/// The numbers of a tensor, which floats of 32 bits hold.
+#[allow(clippy::cast_possible_truncation)]
+fn floats(tensor: &Tensor) -> Vec<f32> {
+    tensor.reals().into_iter().map(|real| real as f32).collect()
 }
 
 fn write<T: Element + AutoSerialize>(path: &Path, tensor: &Tensor) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::data_type::{DataType, Element};
 use crate::error::{Error, Result};
-use half::f16;
+use half::{bf16, f16};
 use std::borrow::Cow;
 
 /// What the stored integers of a tensor stand for: `scale * (stored - zero_point)`.
@@ -346,6 +346,7 @@ pub(crate) fn stored(data_type: DataType, bytes: &[u8]) -> Vec<f64> {
     match data_type {
         DataType::Float32 | DataType::Complex64 => each(bytes, |it| f32::from_ne_bytes(it).into()),
         DataType::Float16 => each(bytes, |it| f16::from_ne_bytes(it).into()),
+        DataType::Bfloat16 => each(bytes, |it| bf16::from_ne_bytes(it).into()),
         DataType::Float64 => each(bytes, f64::from_ne_bytes),
         DataType::Int8 => each(bytes, |it| i8::from_ne_bytes(it).into()),
         DataType::Int16 => each(bytes, |it| i16::from_ne_bytes(it).into()),
@@ -390,6 +391,7 @@ pub(crate) fn encode_reals(
     match data_type {
         DataType::Float32 => bytes.extend_from_slice(bytemuck::cast_slice(reals)),
         DataType::Float16 => put(reals, bytes, |real| f16::from_f32(real).to_ne_bytes()),
+        DataType::Bfloat16 => put(reals, bytes, |real| bf16::from_f32(real).to_ne_bytes()),
         DataType::Float64 => put(reals, bytes, |real| f64::from(real).to_ne_bytes()),
         DataType::Int8 => put(reals, bytes, |real| (real.round_ties_even() as i8).to_ne_bytes()),
         DataType::Int16 => put(reals, bytes, |real| (real.round_ties_even() as i16).to_ne_bytes()),

@@ -198,6 +198,42 @@ fn what_cancels_may_be_off_by_what_roundings_of_weights_change() {
     assert!(matches!(found.outputs[0].allowed.reason, Reason::Floats { noise: Some(_), .. }));
 }
 
+/// A layer of one unit over ones.
+fn layer(width: u16) -> Model {
+    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", OperandSpec::tensor_float32([1, width.into()]));
+    let weights = vec![1.0_f32; width.into()];
+    let w = graph.constant(OperandSpec::tensor_float32([1, width.into()]), &weights);
+    let b = graph.constant(OperandSpec::tensor_float32([1]), &[0.0_f32]);
+    let none = graph.scalar_i32(0);
+    let spec = OperandSpec::tensor_float32([1, 1]);
+    let y = graph.operation(OperationType::FullyConnected, [x, w, b, none], spec);
+    graph.output(y);
+    Model::from_hal(graph.into_model().unwrap()).unwrap()
+}
+
+#[test]
+fn sums_of_many_products_may_round_more_often() {
+    let allowed = |width: u16| {
+        let model = layer(width);
+        let ones = vec![1.0_f32; width.into()];
+        let (judge, judged) = (open(&model, "nnhal-reference"), open(&model, "nnhal-cpu"));
+        let found = compare::run(&judge, &judged, &[Input::from(&ones)], &Limits::default());
+        found.unwrap().outputs.remove(0).allowed
+    };
+    for (width, expected) in [(16, 16.0), (64, 16.0), (256, 32.0), (4096, 128.0)] {
+        let allowed = allowed(width);
+        let of_magnitude = allowed.tolerance.absolute / f64::from(width) * 2_f64.powi(24);
+        assert!((of_magnitude - expected).abs() < 1e-9, "{width}: {allowed}");
+        let products = usize::from(width);
+        assert!(
+            matches!(allowed.reason, Reason::Floats { products: found, .. } if found == products)
+        );
+        assert!(allowed.to_string().contains(&format!("{expected:.0} roundings")), "{allowed}");
+    }
+}
+
 #[test]
 fn tolerances_say_where_they_come_from() {
     let float = compared(

@@ -6,7 +6,7 @@ use nnhal::DataType;
 pub(crate) const TEXT: &str = "BYTES";
 
 /// By name in the protocol, and in a model's configuration.
-const NAMES: [(&str, &str, DataType); 12] = [
+const NAMES: [(&str, &str, DataType); 13] = [
     ("BOOL", "TYPE_BOOL", DataType::Bool),
     ("UINT8", "TYPE_UINT8", DataType::Uint8),
     ("UINT16", "TYPE_UINT16", DataType::Uint16),
@@ -17,6 +17,7 @@ const NAMES: [(&str, &str, DataType); 12] = [
     ("INT32", "TYPE_INT32", DataType::Int32),
     ("INT64", "TYPE_INT64", DataType::Int64),
     ("FP16", "TYPE_FP16", DataType::Float16),
+    ("BF16", "TYPE_BF16", DataType::Bfloat16),
     ("FP32", "TYPE_FP32", DataType::Float32),
     ("FP64", "TYPE_FP64", DataType::Float64),
 ];

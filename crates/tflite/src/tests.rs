@@ -9,6 +9,7 @@ mod large;
 mod mapping;
 mod mediapipe;
 mod random;
+mod split;
 mod stablehlo;
 mod variables;
 mod wide;

@@ -503,14 +503,15 @@ def stablehlo_case(count):
         index, x = main.input("index", (1,), "int32"), main.input("x", SHAPE)
         y = main.tensor("y", SHAPE)
         branches = []
-        for op in ("NEG", "TANH")[:count]:
+        for op in ("NEG", "TANH", "ABS", "EXP", "RELU", "SIN", "COS")[:count]:
             branch = file.graph(op)
             a, out = branch.input("a", SHAPE), branch.tensor("out", SHAPE)
             branch.outputs(*branch.op(op, [a], [out]))
             branches.append(branch.number)
         main.outputs(*main.op("STABLEHLO_CASE", [index, x], [y], branchSubgraphIndices=branches))
         rng = random(f"stablehlo_case {count}")
-        return [judge.Run([np.array([at], np.int32), draw(rng, SHAPE)]) for at in (0, 1, 2, -1)]
+        indexes = range(-1, max(count, 2) + 1)
+        return [judge.Run([np.array([at], np.int32), draw(rng, SHAPE)]) for at in indexes]
     return build
 
 
@@ -622,6 +623,8 @@ def all_cases():
         yield model(name, build)
     yield model("stablehlo_case_one", stablehlo_case(1))
     yield model("stablehlo_case_two", stablehlo_case(2))
+    yield model("stablehlo_case_three", stablehlo_case(3))
+    yield model("stablehlo_case_seven", stablehlo_case(7))
     yield model("graph_passing_through", passing_through)
     yield model("graph_unused", unused)
     yield model("graph_diamond", diamond)

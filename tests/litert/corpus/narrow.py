@@ -81,6 +81,68 @@ def by_channel(dtype, axis, shape=(3, 4, 5)):
     return f"dequantize_by_channel_{axis}.{dtype}", make
 
 
+def channels(rng, dtype, count, axis, has_zero_points):
+    scales = tuple(float(scale) for scale in draw(rng, (count,), 0.02, 0.2))
+    zero_points = rng.integers(-9, 9, count) if has_zero_points else np.zeros(count, int)
+    if dtype == "uint8":
+        zero_points += 100
+    return graph.Quant(scales, tuple(int(it) for it in zero_points), axis)
+
+
+def quantized_by_channel(dtype, axis, has_zero_points, back, shape=(3, 4, 5)):
+    """QUANTIZE to a scale for each channel; with `back` also a reshaping and DEQUANTIZE."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"quantized by channel {dtype} {axis} {has_zero_points} {back}")
+        quant = channels(rng, dtype, shape[axis], axis, has_zero_points)
+        x = main.input("x", shape)
+        stored = main.tensor("stored", shape, dtype, quant)
+        main.op("QUANTIZE", [x], [stored])
+        value = draw(rng, shape, -9, 9)
+        # Halves between two steps, of both signs.
+        scale = np.float32(quant.scale[0])
+        value.ravel()[:4] = [scale * 2.5, -scale * 2.5, scale * 0.5, -scale * 0.5]
+        if back:
+            longer = main.tensor("longer", (*shape, 1), dtype, quant)
+            main.op("EXPAND_DIMS", [stored, main.const("axis", np.array(3, np.int32))], [longer])
+            stored, = main.op("DEQUANTIZE", [longer], [main.tensor("y", (*shape, 1))])
+        main.outputs(stored)
+        return judge.Made(file.finish(), [judge.Run([value])], "schema", dtype)
+    kind = ("and_back_" if back else "") + ("with_zero_points_" if has_zero_points else "")
+    return f"quantize_by_channel_{kind}{axis}.{dtype}", make
+
+
+def filter_quantized_at_run_time(op):
+    """Weights that are quantized by channel while the model runs."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"filter at run time {op}")
+        of_filter, axis = {"CONV_2D": ((4, 3, 3, 2), 0), "DEPTHWISE_CONV_2D": ((1, 3, 3, 2), 3),
+                           "FULLY_CONNECTED": ((4, 6), 0)}[op]
+        is_layer = op == "FULLY_CONNECTED"
+        image = (3, 6) if is_layer else (1, 5, 5, 2)
+        of_x = graph.Quant.per_tensor(0.02, 3)
+        x = main.input("x", image, "int8", of_x)
+        floats = main.input("filter", of_filter)
+        count = of_filter[axis]
+        quant = graph.Quant(tuple(float(it) for it in draw(rng, (count,), 0.005, 0.02)), (0,) * count, axis)
+        weights = main.tensor("weights", of_filter, "int8", quant)
+        main.op("QUANTIZE", [floats], [weights])
+        of_bias = graph.Quant(tuple(float(np.float32(0.02) * np.float32(it)) for it in quant.scale), (0,) * count)
+        bias = main.const("bias", rng.integers(-99, 99, count).astype(np.int32), "int32", of_bias)
+        result = graph.Quant.per_tensor(0.03, -5)
+        y = main.tensor("y", (3, 4) if is_layer else (1, 5, 5, count), "int8", result)
+        options = dict(padding="SAME", strideH=1, strideW=1)
+        if op == "DEPTHWISE_CONV_2D":
+            options["depthMultiplier"] = 1
+        main.outputs(*main.op(op, [x, weights, bias], [y], **({} if is_layer else options)))
+        runs = [judge.Run([rng.integers(-128, 128, image).astype(np.int8), draw(rng, of_filter, -0.6, 0.6)])]
+        return judge.Made(file.finish(), runs, "schema", "int8")
+    return f"{op.lower()}_filter_quantized_at_run_time.int8", make
+
+
 def two(main, x):
     """Both inputs are computed."""
     return None
@@ -95,6 +157,14 @@ def all_cases():
     for axis in range(3):
         for dtype in ("int8", "uint8"):
             yield by_channel(dtype, axis)
+    for axis in range(3):
+        for dtype in ("int8", "uint8", "int16"):
+            yield quantized_by_channel(dtype, axis, False, False)
+            yield quantized_by_channel(dtype, axis, True, False)
+            if dtype != "int16":
+                yield quantized_by_channel(dtype, axis, True, True)
+    for op in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        yield filter_quantized_at_run_time(op)
     for dtype in ("int2", "uint4", "int4"):
         yield constant("DEQUANTIZE", dtype)
     for dtype in ("bfloat16", "int2", "uint4", "int4"):

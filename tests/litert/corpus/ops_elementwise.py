@@ -37,6 +37,12 @@ def arithmetic():
     for act in FUSED:
         yield Single(f"div_{act.lower()}", "DIV", [In(SHAPE, -9, 9), In(SHAPE, 0.5, 2)],
                      dict(fusedActivationFunction=act))
+    for act in ("RELU", "RELU_N1_TO_1", "RELU6"):
+        for op in ("ADD", "SUB", "MUL"):
+            yield Single(f"{op.lower()}_integers_act_{act.lower()}", op, [In(SHAPE, -9, 9), In(SHAPE, -9, 9)],
+                         dict(fusedActivationFunction=act), types=INTS)
+        yield Single(f"div_int32_act_{act.lower()}", "DIV", [In(SHAPE, -90, 90, "int32"), In(SHAPE, 1, 7, "int32")],
+                     dict(fusedActivationFunction=act), out_dtypes=("int32",))
     yield Single("div_int32", "DIV", [In(SHAPE, -90, 90, "int32"), In(SHAPE, 1, 7, "int32")],
                  out_dtypes=("int32",))
     for op in ("MAXIMUM", "MINIMUM"):

@@ -287,6 +287,11 @@ def blocks():
     yield Single("stablehlo_pad", "STABLEHLO_PAD", [In((3, 4, 2)), Const(np.float32(-1), "data")],
                  dict(edgePaddingLow=[1, -1, 0], edgePaddingHigh=[0, 2, 1], interiorPadding=[2, 0, 1]),
                  types=("float32", "int32", "int64"))
+    # Edges that take away: from both sides, more than there is beside what is added, with elements between.
+    for name, low, high, between in (("negative", (-1, -2), (-1, 0), (0, 0)), ("negative_between", (-2, 3), (0, -4), (1, 2)),
+                                     ("all_cut", (-5, 0), (4, 0), (0, 0)), ("all_cut_from_behind", (3, -1), (-4, 2), (0, 1))):
+        yield Single(f"stablehlo_pad_{name}", "STABLEHLO_PAD", [In((3, 4)), Const(np.float32(-1), "data")],
+                     dict(edgePaddingLow=low, edgePaddingHigh=high, interiorPadding=between), types=("float32", "int32"))
     yield Single("dilate", "DILATE", [In((3, 4)), ints(2, 3), Const(np.float32(-1), "data")],
                  types=("float32", "int32"))
 

@@ -48,6 +48,11 @@ def convolutions():
     yield conv("stride2_dilation2", (1, 11, 11, 3), (3, 3), 4, stride=(2, 2), dilation=(2, 2))
     yield conv("groups2", (1, 6, 6, 8), (3, 3), 6, groups=2)
     yield conv("groups4_stride2", (1, 6, 6, 8), (3, 3), 8, groups=4, stride=(2, 2))
+    dilated = QUANT + ("hybrid_channel", "float16w")
+    yield conv("groups2_dilation2", (1, 9, 8, 8), (3, 3), 6, dilated, groups=2, dilation=(2, 2))
+    yield conv("groups4_dilation_1_3", (2, 7, 12, 8), (2, 3), 8, groups=4, dilation=(1, 3), stride=(2, 1),
+               padding="VALID", act="RELU6")
+    yield conv("groups_of_one_dilation2", (1, 8, 8, 5), (3, 3), 10, groups=5, dilation=(2, 2))
     yield conv("batch3", (3, 5, 5, 3), (3, 3), 4)
     yield conv("one_channel", (1, 8, 8, 1), (3, 3), 1)
     yield conv("many_channels", (1, 4, 4, 40), (3, 3), 33)
@@ -200,6 +205,25 @@ def matrix_products():
                  types=("hybrid", "hybrid_asym"))
 
 
+def rotations():
+    """AI Edge Quantizer's, one of the custom operators that LiteRT's interpreter has."""
+    from flatbuffers import flexbuffers
+
+    def case(name, shape, size):
+        def make():
+            file = graph.File()
+            main = file.graph()
+            x, y = main.input("x", shape), main.tensor("y", shape)
+            options = flexbuffers.Dumps({"hadamard_size": size, "random_binary_vector": [1] * 4})
+            main.outputs(*main.op("CUSTOM:aeq.hadamard_rotation", [x], [y], custom_options=bytes(options)))
+            return judge.Made(file.finish(), [judge.Run([draw(random(name), shape)])], "schema", "float32")
+        return f"hadamard_rotation_{name}", make
+    yield case("of_rows", (3, 8), 8)
+    yield case("of_pieces", (2, 3, 64), 16)
+    yield case("of_two_factors", (2, 128), 128)
+    yield case("long", (2, 2, 2048), 2048)
+
+
 def pooling():
     for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         low = op.lower().removesuffix("_2d")
@@ -222,5 +246,5 @@ def pooling():
 
 def all_cases():
     for group in (convolutions, depthwise_convolutions, fully_connected, transposed,
-                  three_dimensional, matrix_products, pooling):
+                  three_dimensional, matrix_products, rotations, pooling):
         yield from group()

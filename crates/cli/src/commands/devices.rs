@@ -4,6 +4,7 @@ use super::{print, print_json};
 use crate::error::Result;
 use nnhal::devices;
 use nnhal_hal::{Device, HalVersion, OperationType};
+use nnhal_ops::extension::{self, ExtensionOperation};
 use serde::Serialize;
 
 /// The arguments of `nnhal devices`.
@@ -23,7 +24,10 @@ struct Description {
     version_string: String,
     device_type: &'static str,
     status: &'static str,
+    /// Those of the interface.
     operations: usize,
+    /// Those of our extension, if the device has it.
+    extension_operations: usize,
 }
 
 /// Lists the devices.
@@ -40,13 +44,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for description in descriptions {
         let default = if description.default { " (default)" } else { "" };
         text += &format!(
-            "{}{default}\n  type {}, status {}, HAL {}\n  {}\n  {} operations defined\n",
+            "{}{default}\n  type {}, status {}, HAL {}\n  {}\n  {} operations defined{}\n",
             description.name,
             description.device_type,
             description.status,
             description.version,
             description.version_string,
             description.operations,
+            match description.extension_operations {
+                0 => String::new(),
+                count => format!(", and {count} of the extension {}", extension::NAME),
+            },
         );
     }
     print(&text)
@@ -76,5 +84,13 @@ fn describe(name: &str, device: &dyn Device) -> Description {
             .filter(|operation| operation.since() <= HalVersion::LATEST)
             .filter(|operation| nnhal_ops::Signature::of(**operation).is_some())
             .count(),
+        extension_operations: match device
+            .supported_extensions()
+            .iter()
+            .any(|it| it.name == extension::NAME)
+        {
+            true => ExtensionOperation::ALL.len(),
+            false => 0,
+        },
     }
 }

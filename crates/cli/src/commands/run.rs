@@ -31,7 +31,7 @@ pub struct Arguments {
     #[command(flatten)]
     session: SessionArguments,
     /// Names of classes, a line each; shows the best classes of each output that has one
-    /// element for each name. Without it, --top takes the names that the model's file carries
+    /// element for each name. Without it, those that the model's file carries are taken
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// How many classes to show
@@ -100,8 +100,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for tensor in results.tensors() {
         labels.push(match &given {
             Some(labels) => Some(labels.clone()).filter(|it| it.len() == tensor.len()),
-            None if arguments.top.is_some() => model.labels(tensor.len())?,
-            None => None,
+            // What the file says of its classes is shown without being asked for.
+            None => model.labels(tensor.len())?,
         });
     }
     let note = given.as_ref().filter(|_| labels.iter().all(Option::is_none)).map(|given| {
@@ -109,7 +109,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let (count, sizes) = (given.len(), sizes.join(", "));
         format!("the labels are {count}, and no output has that number of elements, but {sizes}")
     });
-    let is_asked = given.is_some() || arguments.top.is_some();
     let outputs: Vec<Output> = names
         .into_iter()
         .zip(results.tensors())
@@ -127,8 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             file,
             top: match (labels, arguments.top) {
                 (None, None) => Vec::new(),
-                (labels, wanted) if is_asked => top(tensor, labels.as_deref(), wanted),
-                _ => Vec::new(),
+                (labels, wanted) => top(tensor, labels.as_deref(), wanted),
             },
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use super::noise;
 use super::record::Value;
-use super::tolerance::{Kind, Limits, depths, has_half};
+use super::tolerance::{Depth, Kind, Limits, depths, has_half};
 use super::{StepCompared, Subject};
 use crate::conversion::as_devices_take;
 use crate::devices;
@@ -88,7 +88,7 @@ pub(super) fn responsible(
             name: value.name(model),
             data_type: value.data_type,
             kind: Kind::of(expected.data_type(), half, value.is_quantized),
-            depth: depths(&part.model).into_iter().max().unwrap_or(1),
+            depth: depths(&part.model).into_iter().fold(Depth::default(), Depth::max),
         };
         let right = (expected.shape(), expected.as_bytes());
         let found = (&*value.shape, &*value.bytes);

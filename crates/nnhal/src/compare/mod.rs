@@ -40,7 +40,7 @@ use nnhal_tflite::OperatorOrigin;
 use record::{Key, Recorder, Value};
 use std::collections::HashMap;
 use std::fmt;
-use tolerance::Kind;
+use tolerance::{Depth, Kind};
 
 /// What comparing two devices found.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ pub fn run(
             name: info.shown_name(),
             data_type: Some(found.data_type()),
             kind,
-            depth: depths.get(operand).copied().unwrap_or(1),
+            depth: depths.get(operand).copied().unwrap_or_default(),
         };
         let (right, found) =
             ((expected.shape(), expected.as_bytes()), (found.shape(), found.as_bytes()));
@@ -221,8 +221,11 @@ pub fn run(
     for value in &found.values {
         let Key { place, output, .. } = value.key;
         let depth = match place.subgraph {
-            SubgraphName::Main => depths.get(value.operand as usize).copied().unwrap_or(1),
-            SubgraphName::Referenced(_) => hal.main.operations.len(),
+            SubgraphName::Main => depths.get(value.operand as usize).copied().unwrap_or_default(),
+            SubgraphName::Referenced(_) => {
+                let deepest = depths.iter().copied().fold(Depth::default(), Depth::max);
+                Depth::of_all(hal.main.operations.len(), deepest.products)
+            }
         };
         let subject = Subject {
             name: value.name(model),
@@ -275,7 +278,7 @@ struct Subject {
     name: String,
     data_type: Option<DataType>,
     kind: Kind,
-    depth: usize,
+    depth: Depth,
 }
 
 impl Subject {

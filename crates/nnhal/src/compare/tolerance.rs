@@ -4,6 +4,7 @@ use super::difference::Tolerance;
 use crate::data_type::DataType;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Model, Operation, OperationType, Subgraph};
+use nnhal_ops::extension::ExtensionOperation;
 use std::fmt;
 
 /// What a user says of tolerances. What is not said follows from types and depth, see [`Allowed`].
@@ -23,9 +24,11 @@ pub struct Limits {
 /// How much depends on the type, and on how many operations round on the way from the inputs:
 ///
 /// - floats: each operation adds [`ROUNDINGS`] roundings of the tensor's largest magnitude, of 2^-24 in
-///   float32 and of 2^-11 in float16. Where that is not enough, because products cancel or a model
+///   float32 and of 2^-11 in float16, or twice the square root of how many products it adds, if that is
+///   more. Where this is not enough, because products cancel or a model
 ///   amplifies small differences, it is measured how much the model's weights change the tensor, if
-///   each is moved by one unit in its last place: [`CHANGES`] times that is allowed, if it is more;
+///   each is moved by one unit in its last place: [`CHANGES`] times that is allowed, or the square root
+///   of those products times, if it is more;
 /// - quantized: a result may be a step off, and steps of operations on the way add up like a random
 ///   walk: the square root of their number;
 /// - other integers and truth values: not at all.
@@ -46,6 +49,10 @@ pub enum Reason {
     Floats {
         /// On the longest way from the inputs.
         depth: usize,
+        /// How often they round, where each may do so several times.
+        roundings: f64,
+        /// The most products that one of them adds.
+        products: usize,
         /// Whether some are float16, or may be computed as such.
         is_half: bool,
         /// How much weights that are rounded otherwise change the tensor; `None` where that was not
@@ -64,13 +71,15 @@ pub enum Reason {
 /// How many of those changes other orders and algorithms amount to, Winograd's transforms included.
 pub const CHANGES: f64 = 8.0;
 
-/// Roundings of the largest magnitude that each operation adds: sums of some thousand products in
+/// Roundings of the largest magnitude that each operation adds at least: sums of up to 64 products in
 /// another order, and Winograd's transforms.
 pub const ROUNDINGS: f64 = 16.0;
 
 impl Allowed {
     /// For a tensor of this type and largest magnitude.
-    pub(crate) fn of(limits: &Limits, kind: Kind, depth: usize, magnitude: f64) -> Self {
+    pub(crate) fn of(limits: &Limits, kind: Kind, depth: Depth, magnitude: f64) -> Self {
+        let Depth { operations, roundings, products } = depth;
+        let (depth, roundings) = (operations, roundings.max(ROUNDINGS));
         let given = |absolute, relative| {
             let tolerance = Tolerance { absolute, relative };
             Self { tolerance, reason: Reason::Given }
@@ -82,9 +91,10 @@ impl Allowed {
                     return given(or_none(limits.absolute), or_none(limits.relative));
                 }
                 let unit = if is_half { 2_f64.powi(-11) } else { 2_f64.powi(-24) };
-                let absolute = unit * ROUNDINGS * as_real(depth.max(1)) * magnitude;
+                let absolute = unit * roundings * magnitude;
                 let tolerance = Tolerance { absolute, relative: 0.0 };
-                Self { tolerance, reason: Reason::Floats { depth, is_half, noise: None } }
+                let reason = Reason::Floats { depth, roundings, products, is_half, noise: None };
+                Self { tolerance, reason }
             }
             Kind::Integer => given(limits.steps.map_or(0.0, f64::from), 0.0).unless(limits),
             Kind::Quantized => {
@@ -100,10 +110,11 @@ impl Allowed {
 
     /// The same, where it was measured how much weights that are rounded otherwise change the tensor.
     pub(crate) fn with_noise(mut self, measured: f64) -> Self {
-        let Reason::Floats { noise, .. } = &mut self.reason else { return self };
-        if measured.is_finite() && measured * CHANGES > self.tolerance.absolute {
+        let Reason::Floats { noise, products, .. } = &mut self.reason else { return self };
+        let allowed = measured * changes(*products);
+        if measured.is_finite() && allowed > self.tolerance.absolute {
             *noise = Some(measured);
-            self.tolerance.absolute = measured * CHANGES;
+            self.tolerance.absolute = allowed;
         }
         self
     }
@@ -114,7 +125,12 @@ impl Allowed {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // Models have fewer than 2^53 operations.
+/// How many times what weights change that are rounded otherwise, given the most products of an operation.
+fn changes(products: usize) -> f64 {
+    CHANGES.max(as_real(products).sqrt())
+}
+
+#[allow(clippy::cast_precision_loss)] // Models have fewer than 2^53 operations, and tensors elements.
 fn as_real(count: usize) -> f64 {
     count as f64
 }
@@ -129,18 +145,20 @@ impl fmt::Display for Allowed {
             Reason::Quantized { depth } => {
                 write!(formatter, "{absolute} steps: quantized, {depth} operations deep")
             }
-            Reason::Floats { noise: Some(noise), depth, .. } => write!(
+            Reason::Floats { noise: Some(noise), depth, products, .. } => write!(
                 formatter,
-                "{absolute:.1e}: {CHANGES} times what it changes ({noise:.1e}) to move each weight by \
-                 one unit in its last place, {depth} operations deep"
+                "{absolute:.1e}: {:.0} times what it changes ({noise:.1e}) to move each weight by \
+                 one unit in its last place, {depth} operations deep, of which one adds up to {products} \
+                 products",
+                changes(products)
             ),
-            Reason::Floats { depth, is_half, noise: None } => {
+            Reason::Floats { depth, roundings, is_half, noise: None, .. } => {
                 let name = if is_half { "float16" } else { "float32" };
                 let unit = if is_half { "2^-11" } else { "2^-24" };
                 write!(
                     formatter,
-                    "{absolute:.1e}: {name}, {depth} operations deep, for each {ROUNDINGS} roundings \
-                     of {unit} of the largest magnitude"
+                    "{absolute:.1e}: {name}, {depth} operations deep, {roundings:.0} roundings of {unit} \
+                     of the largest magnitude"
                 )
             }
         }
@@ -159,7 +177,8 @@ impl Kind {
     /// Of a tensor; `has_half`: float16 is, or may be, among what it is computed of.
     pub(crate) fn of(data_type: DataType, has_half: bool, is_quantized: bool) -> Self {
         if data_type.is_float() {
-            Self::Float { is_half: has_half || data_type == DataType::Float16 }
+            let is_half = matches!(data_type, DataType::Float16 | DataType::Bfloat16);
+            Self::Float { is_half: has_half || is_half }
         } else if is_quantized {
             Self::Quantized
         } else {
@@ -168,13 +187,89 @@ impl Kind {
     }
 }
 
-/// By operand of the main subgraph: how many operations round on the longest way from the inputs.
-pub(crate) fn depths(model: &Model) -> Vec<usize> {
-    let mut depths = vec![0_usize; model.main.operands.len()];
+/// What rounds on the longest way from the inputs to a value.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Depth {
+    /// How many operations.
+    pub(crate) operations: usize,
+    /// How often they round, for each at least [`ROUNDINGS`] times.
+    pub(crate) roundings: f64,
+    /// The most products that one of them adds.
+    pub(crate) products: usize,
+}
+
+impl Depth {
+    /// The deepest in each respect.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            operations: self.operations.max(other.operations),
+            roundings: self.roundings.max(other.roundings),
+            products: self.products.max(other.products),
+        }
+    }
+
+    /// Behind as many operations as there are, of which each adds at most this number of products.
+    pub(crate) fn of_all(operations: usize, products: usize) -> Self {
+        let roundings = as_real(operations) * roundings_of(products);
+        Self { operations, roundings, products }
+    }
+}
+
+/// How often an operation rounds that adds this number of products.
+fn roundings_of(products: usize) -> f64 {
+    ROUNDINGS.max(2.0 * as_real(products).sqrt())
+}
+
+/// How many products an operation adds for each element of its result, as far as its operands say so.
+fn products(graph: &Subgraph, operation: &Operation) -> usize {
+    use ExtensionOperation as E;
+    use OperationType as T;
+    let lengths = |position: usize| -> &[u32] {
+        let operand =
+            operation.inputs.get(position).and_then(|it| graph.operands.get(*it as usize));
+        operand.map_or(&[], |it| &it.dimensions)
+    };
+    let count = |lengths: &[u32]| {
+        lengths.iter().fold(1_usize, |all, length| all.saturating_mul(*length as usize))
+    };
+    match operation.operation_type {
+        T::Conv2d | T::GroupedConv2d | T::TransposeConv2d | T::FullyConnected => {
+            count(lengths(1).get(1..).unwrap_or_default())
+        }
+        T::DepthwiseConv2d => count(lengths(1).get(1..3).unwrap_or_default()),
+        // One axis of each factor; which one is an argument.
+        T::BatchMatmul => {
+            let axes = lengths(0).last_chunk::<2>();
+            axes.map_or(1, |[a, b]| if lengths(1).contains(b) { *b } else { *a }) as usize
+        }
+        T::ReduceSum | T::Mean => {
+            let result = operation.outputs.first().and_then(|it| graph.operands.get(*it as usize));
+            let result = result.map_or(1, |it| count(&it.dimensions));
+            count(lengths(0)) / result.max(1)
+        }
+        other
+            if other == E::DynamicFullyConnected.operation_type()
+                || other == E::DynamicConv2d.operation_type() =>
+        {
+            count(lengths(1).get(1..).unwrap_or_default())
+        }
+        _ => 1,
+    }
+}
+
+/// By operand of the main subgraph.
+pub(crate) fn depths(model: &Model) -> Vec<Depth> {
+    let mut depths = vec![Depth::default(); model.main.operands.len()];
     for operation in &model.main.operations {
-        let before = operation.inputs.iter().map(|input| depths[*input as usize]).max();
-        let before: usize = before.unwrap_or(0);
-        let depth = before.saturating_add(roundings(model, &model.main, operation, 0));
+        let before = operation.inputs.iter().map(|input| depths[*input as usize]);
+        let before = before.fold(Depth::default(), Depth::max);
+        let times = roundings(model, &model.main, operation, 0);
+        let products = products(&model.main, operation);
+        let depth = Depth {
+            operations: before.operations.saturating_add(times),
+            roundings: before.roundings + as_real(times) * roundings_of(products),
+            products: before.products.max(products),
+        };
         for output in &operation.outputs {
             depths[*output as usize] = depth;
         }

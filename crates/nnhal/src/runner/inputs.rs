@@ -231,7 +231,11 @@ fn convert(
 ) -> Result<bool> {
     let found = value.data_type;
     let expected = info.data_type;
-    let on_device = DataType::of_operand(operand.operand_type).unwrap_or(expected);
+    let on_device = match expected {
+        // A device takes its bits.
+        DataType::Bfloat16 => expected,
+        _ => DataType::of_operand(operand.operand_type).unwrap_or(expected),
+    };
     if found == on_device && found == expected {
         return Ok(false);
     }
@@ -243,7 +247,7 @@ fn convert(
                 scratch.extend_from_slice(&wide.to_ne_bytes());
             }
         }
-        DataType::Float32 | DataType::Float64 | DataType::Float16 => {
+        DataType::Float32 | DataType::Float64 | DataType::Float16 | DataType::Bfloat16 => {
             let reals: Vec<f32>;
             let reals = match bytemuck::try_cast_slice(&value.bytes) {
                 Ok(reals) if found == DataType::Float32 => reals,

@@ -329,7 +329,9 @@ impl Elements<'_> {
             DataType::Uint64 => push!(u64),
             DataType::Bool if value == 0 || value == 1 => self.push(&[u8::from(value == 1)]),
             #[allow(clippy::cast_precision_loss)] // Rounding is what is meant.
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => self.real(value as f64),
+            DataType::Float16 | DataType::Bfloat16 | DataType::Float32 | DataType::Float64 => {
+                self.real(value as f64)
+            }
             _ => Err(self.wrong(value)),
         }
     }
@@ -340,6 +342,7 @@ impl Elements<'_> {
             DataType::Float32 => self.push(&(value as f32).to_le_bytes()),
             DataType::Float64 => self.push(&value.to_le_bytes()),
             DataType::Float16 => self.push(&nnhal::f16::from_f64(value).to_le_bytes()),
+            DataType::Bfloat16 => self.push(&nnhal::bf16::from_f64(value).to_le_bytes()),
             _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => {
                 self.integer(value as i128)
             }
@@ -487,6 +490,9 @@ fn elements(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Uint64 => list(bytes, |it, text| number(u64::from_le_bytes(it), text)),
         DataType::Float16 => {
             list(bytes, |it, text| number(nnhal::f16::from_le_bytes(it).to_f32(), text))
+        }
+        DataType::Bfloat16 => {
+            list(bytes, |it, text| number(nnhal::bf16::from_le_bytes(it).to_f32(), text))
         }
         DataType::Float32 => list(bytes, |it, text| number(f32::from_le_bytes(it), text)),
         DataType::Float64 => list(bytes, |it, text| number(f64::from_le_bytes(it), text)),

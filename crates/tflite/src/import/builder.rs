@@ -45,6 +45,12 @@ impl Builder {
         self.subgraph
     }
 
+    /// Whether an operand's value is known before anything runs.
+    pub(super) fn is_constant(&self, operand: OperandId) -> bool {
+        let operand = self.subgraph.subgraph_so_far().operands.get(operand.index() as usize);
+        operand.is_some_and(|it| it.lifetime.is_constant())
+    }
+
     /// As [`SubgraphBuilder::operation`].
     pub(super) fn operation(
         &mut self,

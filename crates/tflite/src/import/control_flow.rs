@@ -1,12 +1,16 @@
 //! IF, WHILE, STABLEHLO_CASE and STABLEHLO_COMPOSITE.
 
+use super::array::Array;
 use super::variables::{Passed, is_handle};
-use super::{GraphImporter, Graphs, Stop};
+use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, Referenced, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::file::known_lengths;
 use crate::schema::{BuiltinOptions2Ref, BuiltinOptionsRef};
-use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+use nnhal_hal::builder::SubgraphId;
+use nnhal_hal::{
+    ModelBuilder, OperandId, OperandSpec, OperandType, OperationType as O, SubgraphBuilder,
+};
 
 impl<'f, 'a> GraphImporter<'f, 'a> {
     pub(super) fn if_operator(
@@ -54,16 +58,16 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             return Err(Reason::new("it has no options").into());
         };
         let branches = options.branch_subgraph_indices()?;
-        let branches = match branches.map(|it| (it.len(), it.iter())) {
-            Some((1, mut it)) => it.next().map(|only| [only; 2]),
-            Some((2, mut it)) => it.next().zip(it.next()).map(|(first, last)| [first, last]),
-            Some((count, _)) => {
-                return Err(Reason::new(format!("it has {count} branches, expected 1 or 2")).into());
-            }
-            None => None,
-        };
-        let branches = branches.ok_or_else(|| Reason::new("it has no branches"))?;
+        let count = branches.map_or(0, |it| it.len());
+        self.file.allow(count.saturating_mul(BYTES_OF_A_PART))?;
+        let branches: Vec<i32> = branches.into_iter().flatten().collect();
         let index = self.input(operator, 0)?;
+        let branches = match branches[..] {
+            [] => return Err(Reason::new("it has no branches").into()),
+            [only] => [only; 2],
+            [first, last] => [first, last],
+            _ => return self.choose(operator, index, &branches, graphs, depth),
+        };
         let first = self.builder.constant(OperandSpec::tensor_int32([1]), &[0]);
         let truth = OperandSpec::new(OperandType::TensorBool8, [1]);
         let is_first = self.builder.operation(O::Equal, [index, first], truth);
@@ -92,6 +96,69 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             }
         }
         self.run(operator, O::While, None, parts, 0, graphs, depth)
+    }
+
+    /// Chooses among any number of branches by halving them: each half is a subgraph that takes the index too.
+    fn choose(
+        &mut self,
+        operator: &Operator<'_>,
+        index: OperandId,
+        branches: &[i32],
+        graphs: &mut Graphs<'f, 'a>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let count = self.file.graphs.len();
+        let subgraph = |index: &i32| {
+            let found = usize::try_from(*index).ok().filter(|it| *it < count);
+            found.ok_or_else(|| Reason::new(format!("there is no subgraph {index}")))
+        };
+        let indexes = branches.iter().map(subgraph).collect::<Result<Vec<_>, _>>()?;
+        let mut arguments = Vec::with_capacity(operator.inputs.len());
+        for at in 1..operator.inputs.len() {
+            arguments.push(self.known(self.input_tensor(operator, at)?)?);
+        }
+        let variables = graphs.used_by(&indexes, &arguments)?;
+        let of_index = OperandSpec::tensor_int32([1]);
+        let index = self.reshape(index, of_index.clone())?;
+        let passed =
+            Passed { variables: variables.clone(), are_given_back: true, are_indexed: true };
+        let mut referenced = Vec::with_capacity(indexes.len());
+        for subgraph in indexes {
+            referenced.push(graphs.reference(subgraph, &arguments, &passed, depth)?);
+        }
+        for (place, output) in operator.outputs.iter().enumerate() {
+            let shape = |of: &Referenced| of.outputs.get(place).cloned().flatten();
+            let first = shape(&referenced[0]);
+            let is_common = referenced.iter().all(|of| shape(of) == first);
+            self.shapes[*output] = first.filter(|_| is_common);
+        }
+        // An index that no branch has is the last one's.
+        let last =
+            i32::try_from(branches.len() - 1).map_err(|_| Reason::new("too many branches"))?;
+        let truth = OperandSpec::tensor_bool8([1]);
+        let [zero, last] = [0, last].map(|it| self.integer_vector(&[it]));
+        let is_negative = self.builder.operation(O::Less, [index, zero], truth);
+        let index = self.builder.operation(O::Select, [is_negative, last, index], of_index);
+
+        let mut inputs = vec![index];
+        inputs.extend(self.arguments_of(operator, 1, &variables, graphs)?);
+        let results = self.results_of(operator, O::If, &arguments, &variables)?;
+        let levels = Levels {
+            inputs: inputs.iter().map(|it| self.builder.spec(*it)).collect(),
+            outputs: results.iter().map(|it| self.builder.spec(*it)).collect(),
+            branches: referenced.iter().map(|it| it.id).collect(),
+        };
+        let middle = levels.branches.len() / 2;
+        let halves = [(0, middle), (middle, levels.branches.len())];
+        let halves = halves.map(|(from, to)| levels.chosen(from, to, &mut graphs.model));
+        let truth = OperandSpec::tensor_bool8([1]);
+        let limit = self.integer_vector(&[bound(middle)]);
+        let is_below = self.builder.operation(O::Less, [inputs[0], limit], truth);
+        let mut all = vec![is_below];
+        all.extend(halves.map(|half| self.builder.subgraph(half)));
+        all.extend(inputs);
+        self.builder.operation_into(O::If, all, &results);
+        Ok(())
     }
 
     #[allow(clippy::too_many_arguments)] // The two callers differ in all of them.
@@ -128,10 +195,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
         let mut inputs: Vec<OperandId> = condition.into_iter().collect();
         let mut results_of = Vec::new();
-        let variables = graphs.used_by(indexes, &arguments)?;
+        let variables = graphs.used_by(&indexes, &arguments)?;
         for (position, index) in indexes.into_iter().enumerate() {
             let is_condition = operation == O::While && position == 0;
-            let passed = Passed { variables: variables.clone(), are_given_back: !is_condition };
+            let are_given_back = !is_condition;
+            let passed =
+                Passed { variables: variables.clone(), are_given_back, are_indexed: false };
             let referenced = graphs.reference(index, &arguments, &passed, depth)?;
             inputs.push(self.builder.subgraph(referenced.id));
             results_of.push(referenced.outputs);
@@ -151,15 +220,41 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             }
             self.shapes[*output] = second;
         }
-        for at in first_argument..operator.inputs.len() {
+        inputs.extend(self.arguments_of(operator, first_argument, &variables, graphs)?);
+        let results = self.results_of(operator, operation, &arguments, &variables)?;
+        self.builder.operation_into(operation, inputs, &results);
+        Ok(())
+    }
+
+    /// The operands that a subgraph takes: the operator's inputs that are no handles, and the variables.
+    fn arguments_of(
+        &mut self,
+        operator: &Operator<'_>,
+        first: usize,
+        variables: &[usize],
+        graphs: &Graphs<'f, 'a>,
+    ) -> Imported<Vec<OperandId>> {
+        let mut inputs = Vec::with_capacity(operator.inputs.len() + variables.len());
+        for at in first..operator.inputs.len() {
             if !is_handle(self.graph, self.input_tensor(operator, at)?) {
                 inputs.push(self.input(operator, at)?);
             }
         }
-        for variable in &variables {
+        for variable in variables {
             inputs.push(self.variable_now(*variable, &graphs.variables)?);
         }
-        let mut results = Vec::with_capacity(operator.outputs.len());
+        Ok(inputs)
+    }
+
+    /// New operands for what a subgraph gives: the operator's outputs that are no handles, and the variables.
+    fn results_of(
+        &mut self,
+        operator: &Operator<'_>,
+        operation: O,
+        arguments: &[Option<Array>],
+        variables: &[usize],
+    ) -> Imported<Vec<OperandId>> {
+        let mut results = Vec::with_capacity(operator.outputs.len() + variables.len());
         for (place, output) in operator.outputs.iter().enumerate() {
             if is_handle(self.graph, *output) {
                 let argument = arguments.get(place).cloned().flatten();
@@ -172,7 +267,47 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             self.set(*output, result);
         }
         results.extend(variables.iter().filter_map(|variable| self.next_value(*variable)));
-        self.builder.operation_into(operation, inputs, &results);
-        Ok(())
+        Ok(results)
     }
+}
+
+/// The subgraphs of a choice among many branches.
+struct Levels {
+    /// Of each subgraph, the index first.
+    inputs: Vec<OperandSpec>,
+    outputs: Vec<OperandSpec>,
+    branches: Vec<SubgraphId>,
+}
+
+impl Levels {
+    /// A subgraph that runs one of the branches of a range: that of the index, which is not below the range.
+    fn chosen(&self, from: usize, to: usize, model: &mut ModelBuilder) -> SubgraphId {
+        if to - from == 1 {
+            return self.branches[from];
+        }
+        let middle = from.midpoint(to);
+        let halves = [(from, middle), (middle, to)];
+        let halves = halves.map(|(from, to)| self.chosen(from, to, model));
+        let mut level = SubgraphBuilder::new();
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for (at, spec) in self.inputs.iter().enumerate() {
+            inputs.push(level.input(format!("argument {at}"), spec.clone()));
+        }
+        let limit = level.constant(OperandSpec::tensor_int32([1]), &[bound(middle)]);
+        let truth = OperandSpec::tensor_bool8([1]);
+        let is_below = level.operation(O::Less, [inputs[0], limit], truth);
+        let mut all = vec![is_below];
+        all.extend(halves.map(|half| level.subgraph(half)));
+        all.extend(inputs);
+        let results: Vec<OperandId> =
+            self.outputs.iter().map(|spec| level.temporary(spec.clone())).collect();
+        level.operation_into(O::If, all, &results);
+        results.into_iter().for_each(|result| level.output(result));
+        model.reference(level)
+    }
+}
+
+/// The first index of a later half. There are fewer branches than 31 bits count.
+fn bound(middle: usize) -> i32 {
+    i32::try_from(middle).unwrap_or(i32::MAX)
 }

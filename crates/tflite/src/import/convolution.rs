@@ -3,7 +3,7 @@
 use super::movement::elements;
 use super::operand::{Activation, padding_scheme};
 use super::tensor::Element;
-use super::{GraphImporter, Imported};
+use super::{BYTES_OF_A_PART, GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{
@@ -21,6 +21,12 @@ struct Window {
     dilation_width: i32,
     dilation_height: i32,
     activation: Activation,
+}
+
+impl Window {
+    fn is_dilated(&self) -> bool {
+        (self.dilation_width, self.dilation_height) != (1, 1)
+    }
 }
 
 impl GraphImporter<'_, '_> {
@@ -75,14 +81,14 @@ impl GraphImporter<'_, '_> {
             return self.emit_activated(operator, operation, &inputs, window.activation);
         }
         let mut inputs = self.weighted(operator, channels)?;
+        if is_grouped && window.is_dilated() {
+            return self.dilated_groups(operator, [inputs[0], inputs[1], inputs[2]], &window);
+        }
         inputs.push(self.builder.scalar_i32(padding_scheme(window.padding)));
         inputs.push(self.builder.scalar_i32(window.stride_width));
         inputs.push(self.builder.scalar_i32(window.stride_height));
         if is_grouped {
             let groups = self.lengths(input)[3] / self.lengths(filter)[3];
-            if (window.dilation_width, window.dilation_height) != (1, 1) {
-                return Err(Reason::new("the HAL has no grouped convolution with dilation"));
-            }
             let groups = i32::try_from(groups).map_err(|_| Reason::new("too many groups"))?;
             inputs.push(self.builder.scalar_i32(groups));
             inputs.push(self.activation_operand(window.activation));
@@ -93,6 +99,122 @@ impl GraphImporter<'_, '_> {
         inputs.push(self.activation_operand(window.activation));
         self.push_dilation(&mut inputs, &window);
         self.emit_activated(operator, OperationType::Conv2d, &inputs, window.activation)
+    }
+
+    /// A convolution with groups and dilation, which the HAL has not together: one of each group's channels.
+    fn dilated_groups(
+        &mut self,
+        operator: &Operator<'_>,
+        [input, filter, bias]: [OperandId; 3],
+        window: &Window,
+    ) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let whole = self.spec(output)?;
+        let specs = [input, filter].map(|operand| self.builder.spec(operand));
+        let [of_input, of_filter] = &specs;
+        let (Some(depth), [channels, .., of_group]) =
+            (of_input.dimensions.get(3).copied(), &of_filter.dimensions[..])
+        else {
+            return Err(Reason::new("its image or its filter has not four axes"));
+        };
+        let (channels, of_group) = (*channels, (*of_group).max(1));
+        let groups = depth / of_group;
+        if depth % of_group != 0 || groups == 0 || channels % groups != 0 {
+            return Err(Reason::new(format!(
+                "{channels} filters over {of_group} channels are no groups of an image with {depth}"
+            )));
+        }
+        self.file.allow((groups as usize).saturating_mul(BYTES_OF_A_PART))?;
+        let images = self.equal_parts(input, 3, groups)?;
+        let filters = self.rows(filter, self.input_tensor(operator, 1)?, groups)?;
+        let tensor_of_bias = operator.inputs.get(2).copied().flatten();
+        let biases = match tensor_of_bias {
+            Some(tensor) => self.rows(bias, tensor, groups)?,
+            None => self.split_constant(bias, None, groups)?,
+        };
+        let computed = self.computed_as(input, &whole);
+        let mut part = computed.clone();
+        if let Some(last) = part.dimensions.last_mut() {
+            *last = channels / groups;
+        }
+        let numbers = [padding_scheme(window.padding), window.stride_width, window.stride_height];
+        let mut parts = Vec::with_capacity(groups as usize + 1);
+        for ((image, filter), bias) in images.into_iter().zip(filters).zip(biases) {
+            let mut inputs = vec![image, filter, bias];
+            inputs.extend(numbers.map(|number| self.builder.scalar_i32(number)));
+            inputs.push(self.activation_operand(window.activation));
+            self.push_dilation(&mut inputs, window);
+            parts.push(self.builder.operation(OperationType::Conv2d, &inputs, part.clone()));
+        }
+        parts.push(self.builder.scalar_i32(3));
+        let result = self.builder.operation(OperationType::Concatenation, &parts, computed.clone());
+        if window.activation == Activation::Tanh {
+            if !self.element(output)?.is_float() {
+                return Err(Reason::new("the range before a fused TANH is not known"));
+            }
+            return self.emit(OperationType::Tanh, &[result], output);
+        }
+        if computed != whole {
+            return self.emit_float32(result, output);
+        }
+        self.set(output, result);
+        Ok(())
+    }
+
+    /// Equal parts of an operand along an axis.
+    fn equal_parts(
+        &mut self,
+        operand: OperandId,
+        axis: usize,
+        count: u32,
+    ) -> Imported<Vec<OperandId>> {
+        let mut spec = self.builder.spec(operand);
+        spec.dimensions.get_mut(axis).into_iter().for_each(|length| *length /= count);
+        let numbers = [i32::try_from(axis), i32::try_from(count)];
+        let [axis, count_scalar] = numbers.map(|it| it.map(|it| self.builder.scalar_i32(it)));
+        let too_many = |_| Reason::new("too many groups");
+        let inputs = [operand, axis.map_err(too_many)?, count_scalar.map_err(too_many)?];
+        let parts: Vec<_> = (0..count).map(|_| self.builder.temporary(spec.clone())).collect();
+        self.builder.operation_into(OperationType::Split, inputs, &parts);
+        Ok(parts)
+    }
+
+    /// Equal parts of a tensor's operand along its first axis; constants stay constants.
+    fn rows(&mut self, operand: OperandId, tensor: usize, count: u32) -> Imported<Vec<OperandId>> {
+        if self.is_constant(tensor) && self.builder.is_constant(operand) {
+            return self.split_constant(operand, Some(tensor), count);
+        }
+        self.equal_parts(operand, 0, count)
+    }
+
+    /// The same of a constant, which is this tensor's unless the builder holds it.
+    fn split_constant(
+        &mut self,
+        operand: OperandId,
+        tensor: Option<usize>,
+        count: u32,
+    ) -> Imported<Vec<OperandId>> {
+        let mut spec = self.builder.spec(operand);
+        let bytes = match (self.builder.constant_value(operand.index()), tensor) {
+            (Some(bytes), _) => bytes.to_vec(),
+            (None, Some(tensor)) => self.constant_bytes(tensor)?.into_owned(),
+            (None, None) => return Err(Reason::new("its bias is not known")),
+        };
+        self.file.allow(bytes.len())?;
+        let scales = match &spec.extra_params {
+            ExtraParams::ChannelQuant(quant) => quant.scales.to_vec(),
+            _ => Vec::new(),
+        };
+        spec.dimensions.first_mut().into_iter().for_each(|length| *length /= count);
+        let (size, of_scales) = (bytes.len() / count as usize, scales.len() / count as usize);
+        let parts = (0..count as usize).map(|part| {
+            let mut spec = spec.clone();
+            if let ExtraParams::ChannelQuant(quant) = &mut spec.extra_params {
+                quant.scales = scales[part * of_scales..(part + 1) * of_scales].into();
+            }
+            self.builder.constant_bytes(spec, &bytes[part * size..(part + 1) * size])
+        });
+        Ok(parts.collect())
     }
 
     fn depthwise_conv_2d(&mut self, operator: &Operator<'_>) -> Imported {
@@ -130,7 +252,7 @@ impl GraphImporter<'_, '_> {
 
     /// The layout flag and the dilations, where they are not the default.
     fn push_dilation(&mut self, inputs: &mut Vec<OperandId>, window: &Window) {
-        if (window.dilation_width, window.dilation_height) != (1, 1) {
+        if window.is_dilated() {
             inputs.push(self.builder.scalar_bool(false));
             inputs.push(self.builder.scalar_i32(window.dilation_width));
             inputs.push(self.builder.scalar_i32(window.dilation_height));
@@ -167,7 +289,10 @@ impl GraphImporter<'_, '_> {
         bias: Option<usize>,
         channels: u32,
     ) -> Imported<Vec<OperandId>> {
-        let is_wide = self.element(input)? == Element::Int16;
+        let of_input = self.element(input)?;
+        // Weights with scales by channel that are computed are floats too.
+        let is_wide = of_input == Element::Int16
+            || of_input.is_quantized() && self.is_stored_by_channel(filter);
         let mut input_operand =
             if is_wide { self.as_float32(input)? } else { self.operand(input)? };
         let axis = self.tensor(filter).quantization.as_ref().map_or(0, |it| it.dimension);
@@ -186,6 +311,9 @@ impl GraphImporter<'_, '_> {
 
     /// Weights in the type that goes with the input: dequantized beside floats and what is computed as floats.
     fn weights(&mut self, input: usize, filter: usize) -> Imported<OperandId> {
+        if self.is_stored_by_channel(filter) {
+            return self.as_float32(filter);
+        }
         match (self.element(input)?, self.element(filter)?) {
             (Element::Float32, Element::Float32)
             | (Element::Float16, Element::Float16)

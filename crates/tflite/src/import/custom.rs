@@ -3,9 +3,11 @@
 //! | name | whose | becomes |
 //! |---|---|---|
 //! | `TFLite_Detection_PostProcess` | TensorFlow Lite's, of its object detectors | DETECTION_POSTPROCESSING |
+//! | `aeq.hadamard_rotation` | LiteRT's, of AI Edge Quantizer's models | FULLY_CONNECTED, TRANSPOSE, MUL |
 //! | `Convolution2DTransposeBias` | MediaPipe's, of its segmentation models | TRANSPOSE_CONV_2D |
 //! | others of MediaPipe's | of its face and hair models | see [`mediapipe`](super::mediapipe) |
 
+use super::movement::elements;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -13,13 +15,87 @@ use crate::file::Operator;
 use crate::flexbuffer::Map;
 use nnhal_hal::{OperandSpec, OperationType as O};
 
+/// The longest piece of a row that is rotated.
+const MOST_ROTATED: u32 = 1 << 20;
+
+/// Rows of the matrices by which one axis is rotated.
+const MOST_OF_A_FACTOR: u32 = 64;
+
 impl GraphImporter<'_, '_> {
     pub(super) fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
         match name {
             "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
+            "aeq.hadamard_rotation" => self.hadamard_rotation(operator),
             "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
             _ => self.mediapipe(operator, name),
         }
+    }
+
+    /// Rows, or pieces of rows, times a Hadamard matrix of their length, which is a power of 2, divided by its root. The
+    /// matrix is a Kronecker product of small ones, by which one axis after the other is multiplied.
+    fn hadamard_rotation(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = operator.table.custom_options()?.and_then(Map::root);
+        let options =
+            options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))?;
+        let found = options.number("hadamard_size").unwrap_or(0.0);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is one.
+        let size = (found.fract() == 0.0 && (1.0..=f64::from(MOST_ROTATED)).contains(&found))
+            .then_some(found as u32);
+        let size = size.filter(|size| size.is_power_of_two()).ok_or_else(|| {
+            Reason::new(format!(
+                "its option \"hadamard_size\" is {found}, expected a power of 2 up to {MOST_ROTATED}"
+            ))
+        })?;
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        if self.element(input)? != Element::Float32 {
+            return Err(Reason::new("its input is not FLOAT32"));
+        }
+        let shape = self.shape(input)?;
+        if !matches!(shape[..], [.., last] if last % size == 0 && [2, 3].contains(&shape.len())) {
+            return Err(Reason::new(format!(
+                "its input is {shape:?}, expected 2 or 3 axes, the last one in pieces of {size}"
+            )));
+        }
+        let rows = elements(&shape)? / size;
+        let mut rotated = self.operand(input)?;
+        let mut left = size;
+        while left > 1 {
+            let factor = left.min(MOST_OF_A_FACTOR);
+            left /= factor;
+            let matrix: Vec<f32> =
+                (0..factor * factor)
+                    .map(|at| {
+                        if ((at / factor) & (at % factor)).count_ones() % 2 == 0 {
+                            1.0
+                        } else {
+                            -1.0
+                        }
+                    })
+                    .collect();
+            let matrix =
+                self.builder.constant(OperandSpec::tensor_float32([factor, factor]), &matrix);
+            let bias = vec![0.0_f32; factor as usize];
+            let bias = self.builder.constant(OperandSpec::tensor_float32([factor]), &bias);
+            let none = self.builder.scalar_i32(0);
+            let lines = OperandSpec::tensor_float32([rows * (size / factor), factor]);
+            let flat = self.reshape(rotated, lines.clone())?;
+            rotated = self.builder.operation(O::FullyConnected, [flat, matrix, bias, none], lines);
+            if factor < size {
+                // The axis goes in front of the others, which come back in their order once all were there.
+                let axes = OperandSpec::tensor_float32([rows, size / factor, factor]);
+                let turned = OperandSpec::tensor_float32([rows, factor, size / factor]);
+                rotated = self.reshape(rotated, axes)?;
+                let order = self.integer_vector(&[0, 2, 1]);
+                rotated = self.builder.operation(O::Transpose, [rotated, order], turned);
+            }
+        }
+        #[allow(clippy::cast_precision_loss)]
+        let scale = 1.0 / (size as f32).sqrt();
+        let scale = self.builder.constant(OperandSpec::tensor_float32([1]), &[scale]);
+        let none = self.builder.scalar_i32(0);
+        let spec = self.builder.spec(rotated);
+        let scaled = self.builder.operation(O::Mul, [rotated, scale, none], spec);
+        self.reshape_to(scaled, output)
     }
 
     /// Inputs: deltas, scores, anchors. Outputs: boxes, classes, scores, the number of detections, all

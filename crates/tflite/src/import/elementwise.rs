@@ -118,9 +118,10 @@ impl GraphImporter<'_, '_> {
         }
         let inputs = [self.operand(a)?, self.operand(b)?];
         if self.element(output)?.is_integer()
-            && activation != Activation::Fused(FusedActivation::None)
+            && let Activation::Fused(fused) = activation
+            && fused != FusedActivation::None
         {
-            return Err(Reason::new("the HAL fuses no activation with integers"));
+            return self.clamped_integers(operation, inputs, fused, output);
         }
         if self.element(output)?.is_integer() && operation == O::Div {
             // The HAL divides integers downwards, the format towards zero.
@@ -128,6 +129,38 @@ impl GraphImporter<'_, '_> {
         }
         let inputs = [inputs[0], inputs[1], activation_operand];
         self.emit_activated(operator, operation, &inputs, activation)
+    }
+
+    /// Arithmetic of integers and the clamp behind it, which the HAL fuses with floats and quantized numbers only.
+    fn clamped_integers(
+        &mut self,
+        operation: O,
+        [a, b]: [OperandId; 2],
+        activation: FusedActivation,
+        output: usize,
+    ) -> Imported {
+        let (spec, element) = (self.spec(output)?, self.element(output)?);
+        let (least, greatest): (i64, _) = match activation {
+            FusedActivation::Relu1 => (-1, Some(1)),
+            FusedActivation::Relu6 => (0, Some(6)),
+            _ => (0, None),
+        };
+        let none = self.builder.scalar_i32(0);
+        let mut result = if operation == O::Div {
+            self.builder.extended(E::Div, [a, b], spec.clone())
+        } else {
+            self.builder.operation(operation, [a, b, none], spec.clone())
+        };
+        let limits = [(O::Maximum, Some(least)), (O::Minimum, greatest)];
+        for (operation, limit) in limits {
+            let Some(limit) = limit else { continue };
+            let limit = &limit.to_le_bytes()[..element.bytes()];
+            let of_limit = OperandSpec::new(spec.operand_type, [1]);
+            let limit = self.builder.constant_bytes(of_limit, limit);
+            result = self.builder.operation(operation, [result, limit], spec.clone());
+        }
+        self.set(output, result);
+        Ok(())
     }
 
     /// Whether the HAL does this operation on these quantized tensors as they are.

@@ -2,7 +2,7 @@
 //!
 //! | name | versions | what it computes |
 //! |---|---|---|
-//! | `Landmarks2TransformMatrix` | 2 | the matrix from a rectangle of pixels to the turned rectangle around some landmarks |
+//! | `Landmarks2TransformMatrix` | 1, 2 | the matrix from a rectangle of pixels to the turned rectangle around some landmarks |
 //! | `TransformTensorBilinear` | 2 | an image's values where a matrix leads to, by bilinear interpolation |
 //! | `TransformTensor` | 1 | the same, where positions count from the centres of pixels |
 //! | `TransformLandmarks` | 1, 2 | where a matrix leads landmarks to |
@@ -29,6 +29,7 @@ const MOST_PIXELS: u32 = 1 << 24;
 impl GraphImporter<'_, '_> {
     pub(super) fn mediapipe(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
         match (name, operator.code.version) {
+            ("Landmarks2TransformMatrix", 1) => self.landmarks_to_first_matrix(operator),
             ("Landmarks2TransformMatrix", 2) => self.landmarks_to_transform_matrix(operator),
             ("TransformTensorBilinear", 2) => self.transform_tensor(operator, true),
             ("TransformTensor", 1) => self.transform_tensor(operator, false),
@@ -56,17 +57,7 @@ impl GraphImporter<'_, '_> {
             let wrong = || Reason::new(format!("its option {name:?} is {found}, expected above 0"));
             is_positive.then_some(found).ok_or_else(wrong)
         };
-        let index = |name: &str, found: f64| -> Imported<i32> {
-            #[allow(clippy::cast_possible_truncation)] // It is one.
-            let index = (found.fract() == 0.0 && (0.0..f64::from(count)).contains(&found))
-                .then_some(found as i32);
-            let wrong = || {
-                Reason::new(format!(
-                    "its option {name:?} has {found}, expected one of {count} landmarks"
-                ))
-            };
-            index.ok_or_else(wrong)
-        };
+        let index = |name: &str, found: f64| landmark(name, found, count);
         let indexes = options.numbers("subset_idxs").ok_or_else(|| missing("subset_idxs"))?;
         let indexes = indexes.into_iter().map(|found| index("subset_idxs", found));
         let indexes = indexes.collect::<Imported<Vec<i32>>>()?;
@@ -134,6 +125,111 @@ impl GraphImporter<'_, '_> {
                 (floats.scaled(a, -0.5 * width)?, floats.scaled(b, -0.5 * height)?);
             let moved = floats.binary(O::Add, centre, half_a)?;
             let moved = floats.binary(O::Add, moved, half_b)?;
+            elements.extend([a, b, floats.number(0.0), moved]);
+        }
+        elements.push(floats.constant(&[1, 8], &[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+        let all = floats.joined(&elements, 1, &[1, 16]);
+        let matrix = floats.reshaped(all, &[1, 4, 4])?;
+        self.emit_float32(matrix, output)
+    }
+
+    /// The first version. Input: landmarks `[1, 1, 1, 3 * count]` in units of which `landmarks_range` are an image's side. The
+    /// line between two of them is made level; corners of pixels count, from -1 to 1 across both images.
+    fn landmarks_to_first_matrix(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = options(operator)?;
+        let landmarks = self.input_tensor(operator, 0)?;
+        let [1, 1, 1, coordinates] = *self.shape(landmarks)? else {
+            return Err(Reason::new(format!(
+                "its landmarks are {:?}, expected [1, 1, 1, coordinates]",
+                self.shape(landmarks)?
+            )));
+        };
+        let count = coordinates / 3;
+        if number(&options, "dimensions")? != 3.0 {
+            return Err(Reason::new("its landmarks have not 3 coordinates each"));
+        }
+        let side = |name: &str, least: f64| -> Imported<[f64; 2]> {
+            let found = options.numbers(name).ok_or_else(|| missing(name))?;
+            let wrong = || Reason::new(format!("its option {name:?} is not two sizes"));
+            let sides: [f64; 2] = found.try_into().map_err(|_| wrong())?;
+            let is_side = |side: &f64| *side >= least && *side <= f64::from(MOST_PIXELS);
+            if sides.iter().all(is_side) { Ok(sides) } else { Err(wrong()) }
+        };
+        let [input_height, input_width] = side("input_hw", 1.0)?;
+        // From the first pixel to the last one: of a single one there is no such distance.
+        let [height, width] = side("output_hw", 2.0)?;
+        let range = number(&options, "landmarks_range")?;
+        let multiplier = number(&options, "bbox_size_multiplier")?;
+        if !(range > 0.0 && range.is_finite() && multiplier != 0.0 && multiplier.is_finite()) {
+            return Err(Reason::new(format!(
+                "its landmarks' range is {range} and its multiplier {multiplier}"
+            )));
+        }
+        let indexes = options.numbers("subset").ok_or_else(|| missing("subset"))?;
+        let indexes = indexes.into_iter().map(|found| landmark("subset", found, count));
+        let indexes = indexes.collect::<Imported<Vec<i32>>>()?;
+        if indexes.is_empty() {
+            return Err(Reason::new("its option \"subset\" names no landmark"));
+        }
+        let ends = ["left_rotation_idx", "right_rotation_idx"]
+            .map(|name| landmark(name, number(&options, name)?, count));
+        let [left, right] = ends;
+        let (left, right) = (left?, right?);
+        let output = self.output_tensor(operator, 0)?;
+
+        let landmarks = self.as_float32(landmarks)?;
+        let mut floats = Floats::new(&mut self.builder);
+        let landmarks = floats.reshaped(landmarks, &[coordinates, 1])?;
+        let columns = |floats: &mut Floats<'_>, of: &[i32]| {
+            [0, 1].map(|column| {
+                let places: Vec<i32> = of.iter().map(|it| it * 3 + column).collect();
+                floats.gathered(landmarks, &places)
+            })
+        };
+        let [left_x, left_y] = columns(&mut floats, &[left]);
+        let [right_x, right_y] = columns(&mut floats, &[right]);
+        let [x, y] = columns(&mut floats, &indexes);
+        let (across, down) =
+            (floats.binary(O::Sub, right_x, left_x)?, floats.binary(O::Sub, right_y, left_y)?);
+        // The angle of a line, not of a direction.
+        let slope = floats.binary(O::Div, down, across)?;
+        let one = floats.number(1.0);
+        let angle = floats.angle(slope, one);
+        let (cos, sin) =
+            (floats.unary(E::Cos.operation_type(), angle), floats.unary(O::Sin, angle));
+        let turned = |floats: &mut Floats<'_>, [x, y]: [OperandId; 2], sin: OperandId| {
+            let (x_cos, x_sin) = (floats.binary(O::Mul, x, cos)?, floats.binary(O::Mul, x, sin)?);
+            let (y_cos, y_sin) = (floats.binary(O::Mul, y, cos)?, floats.binary(O::Mul, y, sin)?);
+            Ok::<_, Reason>([
+                floats.binary(O::Sub, x_cos, y_sin)?,
+                floats.binary(O::Add, x_sin, y_cos)?,
+            ])
+        };
+        let minus_sin = floats.scaled(sin, -1.0)?;
+        let level = turned(&mut floats, [x, y], minus_sin)?;
+        let mut sizes = Vec::new();
+        let mut middle = Vec::new();
+        for along in level {
+            let (least, greatest) =
+                (floats.reduced(O::ReduceMin, along), floats.reduced(O::ReduceMax, along));
+            let size = floats.binary(O::Sub, greatest, least)?;
+            sizes.push(floats.scaled(size, multiplier / range)?);
+            let sum = floats.binary(O::Add, least, greatest)?;
+            middle.push(floats.scaled(sum, 0.5)?);
+        }
+        let centre = turned(&mut floats, [middle[0], middle[1]], sin)?;
+        let rows = [[cos, minus_sin], [sin, cos]];
+        let halves = [input_width, input_height].map(|side| (side - 1.0) / 2.0);
+        let mut elements = Vec::new();
+        for (([of_x, of_y], centre), half) in rows.into_iter().zip(centre).zip(halves) {
+            let (a, b) =
+                (floats.binary(O::Mul, of_x, sizes[0])?, floats.binary(O::Mul, of_y, sizes[1])?);
+            let (a, b) = (floats.scaled(a, half)?, floats.scaled(b, half)?);
+            let moved = floats.scaled(centre, 2.0 * half / range)?;
+            let moved = floats.binary(O::Sub, moved, a)?;
+            let moved = floats.binary(O::Sub, moved, b)?;
+            let (a, b) =
+                (floats.scaled(a, 2.0 / (width - 1.0))?, floats.scaled(b, 2.0 / (height - 1.0))?);
             elements.extend([a, b, floats.number(0.0), moved]);
         }
         elements.push(floats.constant(&[1, 8], &[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
@@ -402,6 +498,16 @@ impl GraphImporter<'_, '_> {
 fn options<'a>(operator: &Operator<'a>) -> Imported<Map<'a>> {
     let options = operator.table.custom_options()?.and_then(Map::root);
     options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))
+}
+
+/// The index of one of these landmarks.
+fn landmark(name: &str, found: f64, count: u32) -> Imported<i32> {
+    #[allow(clippy::cast_possible_truncation)] // It is one.
+    let index =
+        (found.fract() == 0.0 && (0.0..f64::from(count)).contains(&found)).then_some(found as i32);
+    index.ok_or_else(|| {
+        Reason::new(format!("its option {name:?} has {found}, expected one of {count} landmarks"))
+    })
 }
 
 fn missing(name: &str) -> Reason {

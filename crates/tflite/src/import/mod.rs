@@ -37,6 +37,7 @@ use crate::description;
 use crate::error::{ImportError, NEWER, NO_OPERATION, OWN_REASONS, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind, known_lengths, type_name};
 use crate::graph::Stored;
+use crate::schema::TensorType;
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
 use builder::Builder;
@@ -46,7 +47,7 @@ use nnhal_hal::{
     ExtensionNameAndPrefix, HalVersion, Model, ModelBuilder, OperandId, OperandSpec, OperandType,
     Operation, OperationType, SubgraphBuilder,
 };
-use nnhal_ops::extension;
+use nnhal_ops::extension::{self, TENSOR_UINT16};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
@@ -245,6 +246,9 @@ impl<'f, 'a> Graphs<'f, 'a> {
         file.allow(size).map_err(|Reason(what)| malformed(&what))?;
         let mut importer = GraphImporter::new(file, graph, &self.pools);
         importer.know_arguments(arguments);
+        if passed.are_indexed {
+            importer.builder.input("index", OperandSpec::tensor_int32([1]));
+        }
         let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
         for (tensor, Reason(reason)) in unknown {
             self.problem(|| UnsupportedOperator {
@@ -405,8 +409,6 @@ struct GraphImporter<'f, 'a> {
     is_assumed: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
-    /// By tensor: whether the caller gets it.
-    is_output: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
@@ -435,7 +437,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             all.iter().for_each(|tensor| is_one[*tensor] = true);
             is_one
         };
-        let (is_input, is_output) = (is_one_of(&graph.inputs), is_one_of(&graph.outputs));
+        let is_input = is_one_of(&graph.inputs);
         Self {
             file,
             graph,
@@ -446,7 +448,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             is_assumed: vec![false; graph.tensors.len()],
             is_flat: vec![false; graph.tensors.len()],
             is_input,
-            is_output,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             states: Vec::new(),
@@ -460,7 +461,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
 
     /// Gives back the inputs that the HAL has no type for.
     fn declare_inputs(&mut self) -> Imported<Vec<(usize, Reason)>> {
-        let mut unknown = Vec::new();
+        let (mut unknown, mut halves) = (Vec::new(), Vec::new());
         for input in &self.graph.inputs {
             if self.operands[*input].is_some() {
                 return Err(Reason::new(format!("tensor {input} is an input twice")));
@@ -478,7 +479,14 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 self.shapes[*input] = lengths.filter(|it| !it.contains(&0));
             }
             let name = tensor.short_name();
-            self.operands[*input] = Some(self.builder.input(name, spec));
+            if self.is_main() && tensor.type_code == TensorType::Bfloat16 as i8 {
+                // Callers give the bits; they become floats behind all inputs.
+                let bits = OperandSpec::new(TENSOR_UINT16, spec.dimensions);
+                halves.push((*input, self.builder.input(name, bits)));
+                self.operands[*input] = halves.last().map(|(_, bits)| *bits);
+            } else {
+                self.operands[*input] = Some(self.builder.input(name, spec));
+            }
         }
         // State tensors become inputs behind those of the file.
         let mut is_state = vec![false; self.graph.tensors.len()];
@@ -495,6 +503,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
             if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
+                if description.type_code == TensorType::Bfloat16 as i8 {
+                    return Err(Reason::new("BFLOAT16 is no type of variables here"));
+                }
                 // Whatever shapes the inputs have, it keeps that of the file.
                 let spec = self.spec_of_input(tensor)?;
                 self.shapes[tensor] = Some(description.shape.clone());
@@ -511,6 +522,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 self.states.push((Kept::Generator(generator), None));
             }
         }
+        for (input, bits) in halves {
+            self.operands[input] = Some(self.of_bfloat16(bits));
+        }
+        infer::operations(&mut self.builder, 0)?;
+        let origin = OperatorOrigin { index: None, operator: "bits of an input".into() };
+        self.origins.resize(self.builder.operation_count(), origin);
         Ok(unknown)
     }
 
@@ -526,7 +543,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let mut given: Vec<OperandId> = Vec::new();
         for output in &self.graph.outputs {
             if self.is_main() || !is_handle(self.graph, *output) {
-                given.push(self.operand(*output)?);
+                let operand = self.operand(*output)?;
+                let is_half = self.tensor(*output).type_code == TensorType::Bfloat16 as i8;
+                given.push(match is_half && self.is_main() {
+                    true => self.bits_of_bfloat16(operand),
+                    false => operand,
+                });
             }
         }
         for state in states {
@@ -548,6 +570,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             };
             self.builder.output(operand);
         }
+        infer::operations(&mut self.builder, before)?;
         let origin = OperatorOrigin { index: None, operator: "copy of an output".into() };
         let added = self.builder.operation_count() - before;
         self.origins.extend(std::iter::repeat_n(origin, added));
@@ -634,6 +657,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 return Err(Reason::new(NEWER).into());
             }
         };
+        self.check_channels(builtin, operator)?;
         if let Some(outcome) = self.variable_operator(builtin, operator, graphs) {
             return outcome;
         }

@@ -6,7 +6,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Buffer, Operator, Tensor};
 use crate::file::{known_lengths, type_name};
-use crate::schema::{ActivationFunctionType, Padding};
+use crate::schema::{ActivationFunctionType, BuiltinOperator as B, Padding, TensorType};
 use half::{bf16, f16};
 use nnhal_hal::{
     FusedActivation, OperandId, OperandSpec, OperandType, OperationType, OperationType as O,
@@ -192,14 +192,11 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Complex64 => TENSOR_COMPLEX64,
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
-            Element::Bfloat16 if !self.is_edge(index) => OperandType::TensorFloat32,
+            Element::Bfloat16 => OperandType::TensorFloat32,
             element if element.is_unpacked() && !self.is_constant(index) => {
                 let name = type_name(self.tensor(index).type_code);
-                let place =
-                    if element == Element::Bfloat16 { "within graphs" } else { "for constants" };
-                return Err(Reason::new(format!("{name} is {place} only")));
+                return Err(Reason::new(format!("{name} is for constants only")));
             }
-            Element::Bfloat16 => OperandType::TensorFloat32,
             Element::Uint4 => OperandType::TensorQuant8Asymm,
             Element::Int8 | Element::Int4 | Element::Int2 => OperandType::TensorQuant8AsymmSigned,
             Element::Int16 => OperandType::TensorQuant16Symm,
@@ -219,6 +216,9 @@ impl<'f> GraphImporter<'f, '_> {
                 .map_err(|_| Reason::new(format!("the zero point is {}", zero_point(0))))?;
             return Ok(spec.quantized(scale, zero_point));
         }
+        if self.is_stored_by_channel(index) {
+            return Ok(spec.quantized(1.0, 0));
+        }
         if operand_type != OperandType::TensorQuant8AsymmSigned
             || quantization.zero_points.iter().any(|zero_point| *zero_point != 0)
         {
@@ -231,11 +231,6 @@ impl<'f> GraphImporter<'f, '_> {
             &quantization.scales,
             quantization.dimension,
         ))
-    }
-
-    /// Whether a tensor goes into the graph or out of it.
-    fn is_edge(&self, index: usize) -> bool {
-        self.is_input[index] || self.is_output[index]
     }
 
     /// Whether the file holds the tensor's value.
@@ -511,6 +506,31 @@ impl<'f> GraphImporter<'f, '_> {
         build.operation(O::Select, [is_number, rounded, operand], floats)
     }
 
+    /// Floats of the numbers whose bits a caller gives as integers.
+    pub(super) fn of_bfloat16(&mut self, bits: OperandId) -> OperandId {
+        use ExtensionOperation as E;
+        let dimensions = self.builder.spec(bits).dimensions;
+        let half = self.integer_vector(&[16]);
+        let whole = OperandSpec::tensor_int32(dimensions.clone());
+        let build = &mut self.builder;
+        let wide = build.extended(E::Cast, [bits], whole.clone());
+        let upper = build.extended(E::LeftShift, [wide, half], whole);
+        build.extended(E::Bitcast, [upper], OperandSpec::tensor_float32(dimensions))
+    }
+
+    /// The bits of floats that are such numbers, as integers.
+    pub(super) fn bits_of_bfloat16(&mut self, floats: OperandId) -> OperandId {
+        use ExtensionOperation as E;
+        let dimensions = self.builder.spec(floats).dimensions;
+        let half = self.integer_vector(&[16]);
+        let whole = OperandSpec::tensor_int32(dimensions.clone());
+        let build = &mut self.builder;
+        let bits = build.extended(E::Bitcast, [floats], whole.clone());
+        let upper = build.extended(E::RightShift, [bits, half], whole);
+        // Modulo the size of the type.
+        build.extended(E::Cast, [upper], OperandSpec::new(TENSOR_UINT16, dimensions))
+    }
+
     /// An operation whose result is the operator's only output.
     pub(super) fn emit_for(
         &mut self,
@@ -587,9 +607,108 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
-    /// Whether the integers of a constant have a scale for each channel and the HAL has no such type: they have zero
-    /// points, or no sign.
+    /// Whether a tensor is computed, or given, with a scale for each channel. The HAL has those for weights that are
+    /// constant or given, so its operand holds the integers as they are stored: with scale 1 and zero point 0.
+    pub(super) fn is_stored_by_channel(&self, index: usize) -> bool {
+        let tensor = self.tensor(index);
+        let Some(quantization) = &tensor.quantization else { return false };
+        let is_one_of = |types: &[TensorType]| types.iter().any(|it| *it as i8 == tensor.type_code);
+        let has_a_type = self.is_input[index]
+            && is_one_of(&[TensorType::Int8])
+            && quantization.zero_points.iter().all(|zero_point| *zero_point == 0);
+        let is_quantized = is_one_of(&[TensorType::Int8, TensorType::Uint8, TensorType::Int16]);
+        is_quantized && quantization.scales.len() > 1 && !self.is_constant(index) && !has_a_type
+    }
+
+    /// Refuses an operator that would take integers stored by channel for others: LiteRT has their scales in these
+    /// operators alone.
+    pub(super) fn check_channels(&self, builtin: B, operator: &Operator<'_>) -> Imported {
+        let is_moved = matches!(builtin, B::Reshape | B::ExpandDims | B::Squeeze | B::Transpose);
+        let has_weights = matches!(
+            builtin,
+            B::Conv2d | B::DepthwiseConv2d | B::FullyConnected | B::TransposeConv
+        );
+        let inputs = operator.inputs.iter().enumerate().filter_map(|(at, it)| Some((at, (*it)?)));
+        let is_taken = |at| is_moved || builtin == B::Dequantize || has_weights && at == 1;
+        let wrong_input = inputs.filter(|(at, _)| !is_taken(*at)).map(|(_, tensor)| tensor);
+        let is_given = is_moved || builtin == B::Quantize;
+        let wrong_output = operator.outputs.iter().copied().filter(|_| !is_given);
+        let wrong = wrong_input.chain(wrong_output).find(|it| self.is_stored_by_channel(*it));
+        wrong.map_or(Ok(()), |tensor| {
+            let name = self.tensor(tensor).shown_name();
+            Err(Reason::new(format!(
+                "{name} is computed with a scale for each channel, which this operator does not know"
+            )))
+        })
+    }
+
+    /// Scales and zero points by channel as constants that broadcast to their tensor; no zero points if all are 0.
+    fn channels(&mut self, index: usize) -> Imported<(OperandId, Option<OperandId>)> {
+        let tensor = self.tensor(index);
+        let name = tensor.shown_name();
+        let Some(quantization) = &tensor.quantization else {
+            return Err(Reason::new(format!("{name} has no scales")));
+        };
+        let axis = usize::try_from(quantization.dimension).unwrap_or(usize::MAX);
+        let (lengths, count) = (self.lengths(index), quantization.scales.len());
+        if lengths.get(axis).map(|length| *length as usize) != Some(count) {
+            return Err(Reason::new(format!("{name} has not as many scales as channels")));
+        }
+        let mut dimensions = vec![1; lengths.len() - axis];
+        dimensions[0] = lengths[axis];
+        self.file.allow(count.saturating_mul(2 * size_of::<f32>()))?;
+        let spec = OperandSpec::tensor_float32(dimensions);
+        let scales = self.builder.constant(spec.clone(), &quantization.scales);
+        if quantization.zero_points.iter().all(|zero_point| *zero_point == 0) {
+            return Ok((scales, None));
+        }
+        #[allow(clippy::cast_precision_loss)] // Those of 16 bits and less are exact.
+        let zero_point = |at| match quantization.zero_points[..] {
+            [one] => one as f32,
+            ref all => all.get(at).copied().unwrap_or(0) as f32,
+        };
+        let zero_points: Vec<f32> = (0..count).map(zero_point).collect();
+        Ok((scales, Some(self.builder.constant(spec, &zero_points))))
+    }
+
+    /// Gives a tensor that is stored by channel the value of floats.
+    pub(super) fn store_by_channel(&mut self, float: OperandId, output: usize) -> Imported {
+        let (scales, zero_points) = self.channels(output)?;
+        let spec = self.spec(output)?;
+        let floats = OperandSpec::tensor_float32(spec.dimensions.clone());
+        let none = self.builder.scalar_i32(0);
+        let mut steps = self.builder.operation(O::Div, [float, scales, none], floats.clone());
+        if let Some(zero_points) = zero_points {
+            // Rounded before the zero point is added: of halves the one away from 0 is meant, not from the zero point.
+            let wide = OperandSpec::new(OperandType::TensorQuant16Symm, spec.dimensions.clone());
+            let whole = self.builder.operation(O::Quantize, [steps], wide.quantized(1.0, 0));
+            let whole = self.builder.operation(O::Dequantize, [whole], floats.clone());
+            steps = self.builder.operation(O::Add, [whole, zero_points, none], floats);
+        }
+        let stored = self.builder.operation(O::Quantize, [steps], spec);
+        self.set(output, stored);
+        Ok(())
+    }
+
+    /// The real numbers of a tensor that is stored by channel.
+    fn of_stored_channels(&mut self, index: usize) -> Imported<OperandId> {
+        let stored = self.operand(index)?;
+        let (scales, zero_points) = self.channels(index)?;
+        let floats = OperandSpec::tensor_float32(self.builder.spec(stored).dimensions);
+        let none = self.builder.scalar_i32(0);
+        let mut steps = self.builder.operation(O::Dequantize, [stored], floats.clone());
+        if let Some(zero_points) = zero_points {
+            steps = self.builder.operation(O::Sub, [steps, zero_points, none], floats.clone());
+        }
+        Ok(self.builder.operation(O::Mul, [steps, scales, none], floats))
+    }
+
+    /// Whether the integers of a tensor have a scale for each channel and the HAL has no such type: they are computed,
+    /// have zero points, or no sign.
     pub(super) fn has_other_channels(&self, index: usize) -> Imported<bool> {
+        if self.is_stored_by_channel(index) {
+            return Ok(true);
+        }
         let element = self.element(index)?;
         let quantization = self.tensor(index).quantization.as_ref();
         let is_by_channel = element.is_quantized() && element != Element::Int16;
@@ -632,6 +751,9 @@ impl<'f> GraphImporter<'f, '_> {
 
     /// The tensor as float32: dequantized if need be.
     pub(super) fn as_float32(&mut self, index: usize) -> Imported<OperandId> {
+        if self.is_stored_by_channel(index) {
+            return self.of_stored_channels(index);
+        }
         if self.has_other_channels(index)? {
             return self.of_other_channels(index);
         }

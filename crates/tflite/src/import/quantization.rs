@@ -21,6 +21,12 @@ impl GraphImporter<'_, '_> {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         // From one scale to another the HAL goes through floats.
         let float = self.as_float32(input)?;
+        if self.is_stored_by_channel(output) {
+            if !self.element(input)?.is_float() {
+                return Err(Reason::new("integers are quantized again with one scale only"));
+            }
+            return self.store_by_channel(float, output);
+        }
         self.emit_float32(float, output)
     }
 

@@ -9,11 +9,12 @@
 //! A handle is known at import: it is the variable's index, as an integer that is folded like others.
 
 use super::array::Array;
+use super::tensor::Element;
 use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, MOST_NESTED, Stop};
 use crate::description;
 use crate::error::{ImportError, Reason};
 use crate::file::{File, Graph, Operator, OperatorKind};
-use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, TensorType};
+use crate::schema::{BuiltinOperator as B, BuiltinOptions2Ref, BuiltinOptionsRef, TensorType};
 use crate::{State, TensorDescription};
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::{OperandId, OperandSpec};
@@ -77,6 +78,8 @@ pub(super) struct Passed {
     pub(super) variables: Vec<usize>,
     /// Whether the subgraph gives them back as further outputs.
     pub(super) are_given_back: bool,
+    /// Whether the subgraph takes, before its inputs, the index by which it was chosen.
+    pub(super) are_indexed: bool,
 }
 
 pub(super) fn is_handle(graph: &Graph<'_>, tensor: usize) -> bool {
@@ -160,7 +163,9 @@ impl Variables {
         let mut importer = GraphImporter::new(file, graph, pools);
         // What these run may assign variables too.
         let runs_others = |operator: &Operator<'_>| {
-            [B::If, B::While, B::CallOnce].iter().any(|builtin| operator.code.kind.is(*builtin))
+            const OTHERS: [B; 5] =
+                [B::If, B::While, B::CallOnce, B::StablehloCase, B::StablehloComposite];
+            OTHERS.iter().any(|builtin| operator.code.kind.is(*builtin))
         };
         let runs_others = graph.operators.iter().any(runs_others);
         for operator in &graph.operators {
@@ -269,12 +274,12 @@ impl Variables {
                     let handle = operator.inputs.first().copied().flatten();
                     used.extend(handle.and_then(|it| handles.get(&it)));
                 }
-                B::If | B::While => {
-                    let skipped = usize::from(builtin == B::If);
+                B::If | B::While | B::StablehloCase | B::StablehloComposite => {
+                    let skipped = usize::from(matches!(builtin, B::If | B::StablehloCase));
                     let inputs = operator.inputs.iter().skip(skipped);
                     let passed: Vec<Option<usize>> =
                         inputs.map(|it| handles.get(&(*it)?).copied()).collect();
-                    for index in subgraphs_of(file, operator)?.into_iter().flatten() {
+                    for index in subgraphs_of(file, operator)? {
                         used.extend(self.used_by(file, index, passed.clone(), depth + 1)?.iter());
                     }
                 }
@@ -288,19 +293,31 @@ impl Variables {
     }
 }
 
-/// The subgraphs that IF and WHILE name; `None` for one that is not there.
-fn subgraphs_of(file: &File<'_>, operator: &Operator<'_>) -> Imported<[Option<usize>; 2]> {
+/// The subgraphs that an operator names, each once, without those that are not there.
+fn subgraphs_of(file: &File<'_>, operator: &Operator<'_>) -> Imported<BTreeSet<usize>> {
     let indexes = match operator.table.builtin_options()? {
         Some(BuiltinOptionsRef::IfOptions(options)) => {
-            [options.then_subgraph_index()?, options.else_subgraph_index()?]
+            vec![options.then_subgraph_index()?, options.else_subgraph_index()?]
         }
         Some(BuiltinOptionsRef::WhileOptions(options)) => {
-            [options.cond_subgraph_index()?, options.body_subgraph_index()?]
+            vec![options.cond_subgraph_index()?, options.body_subgraph_index()?]
         }
-        _ => return Ok([None; 2]),
+        _ => match operator.table.builtin_options_2()? {
+            Some(BuiltinOptions2Ref::StablehloCaseOptions(options)) => {
+                let branches = options.branch_subgraph_indices()?;
+                let count = branches.map_or(0, |it| it.len());
+                file.allow(count.saturating_mul(size_of::<i32>()))?;
+                branches.into_iter().flatten().collect()
+            }
+            Some(BuiltinOptions2Ref::StableHloCompositeOptions(options)) => {
+                vec![options.decomposition_subgraph_index()?]
+            }
+            _ => Vec::new(),
+        },
     };
     let count = file.graphs.len();
-    Ok(indexes.map(|index| usize::try_from(index).ok().filter(|index| *index < count)))
+    let indexes = indexes.into_iter().filter_map(|index| usize::try_from(index).ok());
+    Ok(indexes.filter(|index| *index < count).collect())
 }
 
 /// The subgraph that a CALL_ONCE names.
@@ -325,22 +342,22 @@ fn initializer(file: &File<'_>, operator: &Operator<'_>) -> Imported<usize> {
 }
 
 impl<'f, 'a> Graphs<'f, 'a> {
-    /// The variables that two subgraphs of one operator use, whichever of them does.
+    /// The variables that the subgraphs of one operator use, whichever of them does.
     pub(super) fn used_by(
         &mut self,
-        subgraphs: [usize; 2],
+        subgraphs: &[usize],
         arguments: &[Option<Array>],
     ) -> Imported<Vec<usize>> {
         let mut used = BTreeSet::new();
         for index in subgraphs {
-            let inputs = &self.file.graphs[index].inputs;
+            let inputs = &self.file.graphs[*index].inputs;
             let handle = |(input, argument): (&usize, &Option<Array>)| {
-                let is_handle = is_handle(&self.file.graphs[index], *input);
+                let is_handle = is_handle(&self.file.graphs[*index], *input);
                 let argument = argument.as_ref().filter(|_| is_handle)?;
                 variable_of(argument, &self.variables)
             };
             let handles = inputs.iter().zip(arguments).map(handle).collect();
-            used.extend(self.variables.used_by(self.file, index, handles, 0)?.iter());
+            used.extend(self.variables.used_by(self.file, *index, handles, 0)?.iter());
         }
         Ok(used.into_iter().collect())
     }
@@ -402,6 +419,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     /// What an ASSIGN_VARIABLE assigns, where that is known.
     fn assigned(&self, graph: usize, operator: &Operator<'_>) -> Imported<Initial> {
         let tensor = self.input_tensor(operator, 1)?;
+        if self.element(tensor)? == Element::Bfloat16 {
+            // Its bytes are described as the file has them, and kept as floats.
+            return Err(Reason::new("BFLOAT16 is no type of variables here"));
+        }
         let known = self.known(tensor)?;
         let shape =
             known.as_ref().map_or_else(|| self.tensor(tensor).shape.clone(), |it| it.shape.clone());

@@ -222,12 +222,21 @@ impl GraphImporter<'_, '_> {
             lengths[axis] -= step - 1;
             spread = self.block(joined, &vec![0; lengths.len()], with(lengths.clone()));
         }
+        let kept_of = |(padding, length): (&Padding, &u32)| {
+            let kept = i64::from(*length).saturating_add(padding.before.min(0));
+            kept.saturating_add(padding.after.min(0))
+        };
+        if paddings.iter().zip(&lengths).map(kept_of).any(|kept| kept <= 0) {
+            // Nothing of the tensor is left: all is what is laid around it.
+            let result = paddings.iter().zip(&lengths).map(|(padding, length)| {
+                let length = i64::from(*length).saturating_add(padding.before);
+                length_of(length.saturating_add(padding.after))
+            });
+            return self.broadcast(value, &result.collect::<Imported<Vec<u32>>>()?);
+        }
         let begins: Vec<i32> =
             paddings.iter().map(|it| narrow(it.before.min(0).saturating_neg())).collect();
-        let cut = paddings.iter().zip(&lengths).map(|(padding, length)| {
-            let kept = i64::from(*length).saturating_add(padding.before.min(0));
-            length_of(kept.saturating_add(padding.after.min(0)))
-        });
+        let cut = paddings.iter().zip(&lengths).map(|it| length_of(kept_of(it)));
         let cut = cut.collect::<Imported<Vec<u32>>>()?;
         if cut != lengths {
             lengths = cut;

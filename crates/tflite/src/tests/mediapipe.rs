@@ -144,6 +144,79 @@ fn a_matrix_leads_from_pixels_to_the_rectangle_around_landmarks() {
     assert_eq!(reasons(&rectangle_of([0, 3, 1])), [wrong]);
 }
 
+/// FlexBuffer of the first version: landmarks 0 and 1 are the line, and these are in the rectangle.
+fn first_rectangle(indexes: &[i32], [input_hw, output_hw]: [[i32; 2]; 2]) -> Vec<u8> {
+    let mut entries = vec![
+        ("bbox_size_multiplier", 2),
+        ("dimensions", 3),
+        ("input_hw", 0),
+        ("landmarks_range", 10),
+        ("left_rotation_idx", 0),
+        ("output_hw", 0),
+        ("right_rotation_idx", 1),
+        ("subset", 0),
+    ];
+    entries.sort_unstable();
+    let mut bytes = numbers(&entries);
+    let values = bytes.len() - 3 - 8 - 32;
+    // Vectors go in front, and their values become the distances to them.
+    let mut front: Vec<u8> = Vec::new();
+    for (name, vector) in
+        [("input_hw", &input_hw[..]), ("output_hw", &output_hw), ("subset", indexes)]
+    {
+        front.extend(i32::try_from(vector.len()).unwrap().to_le_bytes());
+        let begin = front.len();
+        front.extend(vector.iter().flat_map(|it| it.to_le_bytes()));
+        let place = entries.iter().position(|entry| entry.0 == name).unwrap();
+        bytes[values + 4 * place..][..4]
+            .copy_from_slice(&u32::try_from(begin).unwrap().to_le_bytes());
+        bytes[values + 32 + place] = 11 << 2 | 2;
+    }
+    for name in ["input_hw", "output_hw", "subset"] {
+        let place = entries.iter().position(|entry| entry.0 == name).unwrap();
+        let at = values + 4 * place;
+        let begin = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let distance = u32::try_from(front.len() + at).unwrap() - begin;
+        bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    }
+    [front, bytes].concat()
+}
+
+#[test]
+fn the_first_version_counts_from_pixel_to_pixel_and_levels_a_line() {
+    let matrix_of = |indexes: &[i32], sides| {
+        let options = first_rectangle(indexes, sides);
+        draft("Landmarks2TransformMatrix", 1, &[&[1, 1, 1, 9]], &[&[1, 4, 4]], &options)
+    };
+    let sides = [[11, 21], [3, 5]];
+    // Landmarks in units of which 10 are a side of the image of 11 by 21: 1 is a row, or 2 columns.
+    let landmarks = [2.0, 4.0, 0.0, 6.0, 4.0, 0.0, 3.0, 8.0, 0.0];
+    let found = run(&matrix_of(&[0, 1, 2, 2], sides), &[&landmarks]).remove(0);
+    let at =
+        |x: f32, y: f32| [0, 4].map(|row| found[row] * x + found[row + 1] * y + found[row + 3]);
+    // The middle (4, 6) is at column 8, row 6. Twice 4 by 4 around it is 8 by 8: 16 columns, 8 rows.
+    assert_close(&at(2.0, 1.0), &[8.0, 6.0]);
+    assert_close(&at(0.0, 0.0), &[0.0, 2.0]);
+    assert_close(&at(4.0, 2.0), &[16.0, 10.0]);
+    assert_close(&found[8..], &[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    // A line straight down, whichever way it goes, is a quarter of a turn.
+    for (first, second) in [(2.0, 6.0), (6.0, 2.0)] {
+        let landmarks = [5.0, first, 0.0, 5.0, second, 0.0, 1.0, 4.0, 0.0];
+        let found = run(&matrix_of(&[0, 1, 2], [[11, 11], [3, 3]]), &[&landmarks]).remove(0);
+        let at =
+            |x: f32, y: f32| [0, 4].map(|row| found[row] * x + found[row + 1] * y + found[row + 3]);
+        assert_close(&at(1.0, 1.0), &[3.0, 4.0]);
+        // Right in the result is down or up in the image.
+        let turn = if first < second { 1.0 } else { -1.0 };
+        assert_close(&at(2.0, 1.0), &[3.0, 4.0 + 4.0 * turn]);
+        assert_close(&at(1.0, 2.0), &[3.0 - 4.0 * turn, 4.0]);
+    }
+    let wrong = "its option \"subset\" has 3, expected one of 3 landmarks";
+    assert_eq!(reasons(&matrix_of(&[0, 3], sides)), [wrong]);
+    let single = "its option \"output_hw\" is not two sizes";
+    assert_eq!(reasons(&matrix_of(&[0], [[11, 11], [1, 3]])), [single]);
+}
+
 fn pool(padding: i32, stride: i32, filter: i32, activation: i32) -> Vec<u8> {
     let numbers = [padding, stride, stride, filter, filter, activation];
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()

@@ -2,9 +2,10 @@
 
 use super::draft::Draft;
 use super::mapping::{import, reasons};
+use super::split::{floats_of, run};
 use crate::schema::{
     BuiltinOperator, BuiltinOptions2, StablehloCaseOptions, StablehloGatherOptions,
-    StablehloScatterOptions, TensorType,
+    StablehloPadOptions, StablehloScatterOptions, TensorType,
 };
 use nnhal_hal::{ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder};
 
@@ -123,17 +124,73 @@ fn attributes_that_make_no_sense_are_named() {
 }
 
 #[test]
-fn more_branches_than_two_are_refused() {
+fn branches_that_are_not_there_are_named() {
+    let reason = |branches: Vec<i32>| {
+        let mut draft = Draft::new();
+        let index = draft.tensor(TensorType::Int32, &[1]);
+        let output = draft.tensor(TensorType::Float32, &[1]);
+        draft.operator(BuiltinOperator::StablehloCase, &[index], &[output], None);
+        let operator = draft.graph(0).operators.as_mut().and_then(|all| all.last_mut()).unwrap();
+        let branch_subgraph_indices = Some(branches);
+        operator.builtin_options_2 =
+            Some(BuiltinOptions2::StablehloCaseOptions(Box::new(StablehloCaseOptions {
+                branch_subgraph_indices,
+            })));
+        draft.ends(0, &[index], &[output]);
+        reasons(&draft).remove(0)
+    };
+    assert_eq!(reason(vec![]), "it has no branches");
+    assert_eq!(reason(vec![1, 2, 3]), "there is no subgraph 1");
+    assert_eq!(reason(vec![-1, 0, 0]), "there is no subgraph -1");
+    assert_eq!(reason(vec![0, 0, 0]), "subgraphs are nested too deep");
+}
+
+/// STABLEHLO_PAD of `[1, 2, 3]` with -1 around and between.
+fn pad(low: i64, high: i64, between: i64, length: i32) -> Draft {
     let mut draft = Draft::new();
-    let index = draft.tensor(TensorType::Int32, &[1]);
-    let output = draft.tensor(TensorType::Float32, &[1]);
-    draft.operator(BuiltinOperator::StablehloCase, &[index], &[output], None);
+    let input = draft.floats(&[3], &[1.0, 2.0, 3.0]);
+    let value = draft.tensor(TensorType::Float32, &[]);
+    let output = draft.tensor(TensorType::Float32, &[length]);
+    draft.operator(BuiltinOperator::StablehloPad, &[input, value], &[output], None);
     let operator = draft.graph(0).operators.as_mut().and_then(|all| all.last_mut()).unwrap();
-    let branch_subgraph_indices = Some(vec![1, 1, 1]);
     operator.builtin_options_2 =
-        Some(BuiltinOptions2::StablehloCaseOptions(Box::new(StablehloCaseOptions {
-            branch_subgraph_indices,
+        Some(BuiltinOptions2::StablehloPadOptions(Box::new(StablehloPadOptions {
+            edge_padding_low: Some(vec![low]),
+            edge_padding_high: Some(vec![high]),
+            interior_padding: Some(vec![between]),
         })));
-    draft.ends(0, &[index], &[output]);
-    assert_eq!(reasons(&draft), ["it has 3 branches, expected 1 or 2"]);
+    draft.ends(0, &[value], &[output]);
+    draft
+}
+
+#[test]
+fn edges_take_elements_away_where_they_are_negative() {
+    let found = |low, high, between, expected: &[f32]| {
+        let length = i32::try_from(expected.len()).unwrap();
+        let import = import(&pad(low, high, between, length));
+        let bytes = run(&import, &[&(-1.0_f32).to_le_bytes()], 4 * expected.len());
+        assert_eq!(floats_of(&bytes), expected, "{low} {high} {between}");
+    };
+    found(-1, 1, 0, &[2.0, 3.0, -1.0]);
+    found(1, -2, 0, &[-1.0, 1.0]);
+    // Elements between come first, and can be taken away too.
+    found(-1, -1, 1, &[-1.0, 2.0, -1.0]);
+    found(-3, 0, 2, &[2.0, -1.0, -1.0, 3.0]);
+    // More than there is, beside what is added.
+    found(-5, 4, 0, &[-1.0, -1.0]);
+    found(3, -4, 0, &[-1.0, -1.0]);
+    found(i64::MIN, i64::MAX, 0, &[-1.0, -1.0]);
+}
+
+#[test]
+fn sec_edges_beyond_all_lengths_are_refused() {
+    let reason = |low, high, between| reasons(&pad(low, high, between, 1)).remove(0);
+    assert_eq!(reason(-3, 0, 0), "an axis of its result has length 0");
+    let least = i64::MIN;
+    assert_eq!(reason(least, least, 0), format!("an axis of its result has length {least}"));
+    assert_eq!(reason(0, 0, -1), "-1 elements between neighbours");
+    for (low, high, between) in [(i64::MAX, i64::MAX, 0), (0, 0, i64::MAX)] {
+        let reason = reason(low, high, between);
+        assert!(reason.contains("length") || reason.contains("too large"), "{reason}");
+    }
 }

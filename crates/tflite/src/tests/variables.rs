@@ -130,6 +130,20 @@ fn branches_take_the_variables_that_they_use_and_give_them_back() {
 }
 
 #[test]
+fn variables_of_upper_halves_are_refused() {
+    let mut draft = draft();
+    initialize(&mut draft, "v", [1.0, 2.0]);
+    let value = draft.graph(SETUP).tensors.as_mut().and_then(|all| all.last_mut()).unwrap();
+    value.type_ = T::Bfloat16 as i8;
+    call_once(&mut draft, 0, SETUP);
+    let (variable, old) = (handle(&mut draft, 0, "v"), draft.tensor(T::Bfloat16, &[2]));
+    draft.operator(B::ReadVariable, &[variable], &[old], None);
+    draft.ends(0, &[], &[old]);
+    let expected = "the first value of variable \"v\": BFLOAT16 is no type of variables here";
+    assert_eq!(reasons(&draft), [expected]);
+}
+
+#[test]
 fn what_is_wrong_with_a_variable_is_said() {
     type Build = fn(&mut Draft) -> Vec<i32>;
     let cases: [(&str, Build); 8] = [

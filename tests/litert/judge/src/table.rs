@@ -32,7 +32,7 @@ floats everywhere, as does whoever asks (`--dequantized-weights`, in Python `deq
 `nnhal::Model::with_dequantized_weights`).
 
 MediaPipe's custom operators run too, which LiteRT does not have, so that they have no case: `Convolution2DTransposeBias`,
-`Landmarks2TransformMatrix` (version 2), `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
+`Landmarks2TransformMatrix`, `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
 `MaxPoolingWithArgmax2D` and `MaxUnpooling2D`. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with
 attention with MediaPipe itself.
 
@@ -45,9 +45,12 @@ const NEVER: &str = "
 |---|---|
 | HASHTABLE, HASHTABLE_FIND, HASHTABLE_IMPORT, HASHTABLE_SIZE | LiteRT's tables have strings as keys or as values, which the HAL has no type for |
 | SKIP_GRAM | takes strings |
-| STABLEHLO_CASE of more than two branches | not written yet |
 | RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
-| BFLOAT16 as an input or output of a graph | within graphs it is held as float32, rounded where LiteRT rounds; callers have no such type |
+| BFLOAT16 as a variable | within graphs it is held as float32, rounded where LiteRT rounds; inputs and outputs of a model have its bits |
+| READ_VARIABLE of what no CALL_ONCE of its subgraph assigns at first | LiteRT's execution fails there, unless another signature was run before that assigns it; here the model is refused |
+| Fourier transforms beyond RFFT2D | LiteRT's interpreter registers no other: `Irfft2d` is a custom operator of its tests, and TensorFlow's FFT are Flex operators |
+| Mfcc, AudioSpectrogram, NumericVerify | custom operators that LiteRT's interpreter has for sound and for comparing quantized models: not written |
+| sparse weights as such | they are made dense when the file is imported: [measured](decisions/0076-sparse-weights-are-made-dense.md); of 24 published models one is sparse, and has no blocks |
 | INT2, INT4 and UINT4 beside constants | LiteRT's CAST makes them of floats, and nothing else takes them |
 | COMPLEX128, FLOAT8 | LiteRT 2.3 names the types, and its kernels refuse them |
 | tensors without elements, also where they follow from values | the HAL cannot say them |
@@ -55,8 +58,6 @@ const NEVER: &str = "
 | WHILE whose variables change their size | the HAL's keep theirs |
 | lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
 | weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |
-| QUANTIZE to a scale for each channel, and what is made of that | the HAL has it for weights of int8 only; LiteRT's converter makes it of constants |
-| a grouped CONV_2D with dilation | the HAL has no such form |
 | Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
 
 StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.

@@ -1,5 +1,5 @@
 //! Loads, prepares and runs models from standard input, as `tests/litert/mutate_models.py` writes them, on both
-//! devices. They are mostly broken: what matters is that each gets an answer in time, and that none of these is
+//! devices or those that are asked for. They are mostly broken: what matters is that each gets an answer in time, and that none of these is
 //! a panic.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Loads, prepares and runs the models of standard input on both devices.
+/// Loads, prepares and runs the models of standard input.
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example, after `python make_models.py` in tests/litert:
@@ -22,6 +22,9 @@ struct Arguments {
     /// Folder for models that are faults; the one at work is there too, for when the process dies
     #[arg(long, default_value = "mutants", value_name = "DIR")]
     keep: PathBuf,
+    /// Which devices prepare and run them, both otherwise; may be given again
+    #[arg(long, value_name = "NAME", value_parser = nnhal::devices::names())]
+    device: Vec<String>,
 }
 
 /// What each step may take, and how much later it may end.
@@ -47,12 +50,17 @@ fn main() -> ExitCode {
         eprintln!("{}: {error}", arguments.keep.display());
         return ExitCode::from(3);
     }
+    let mut devices: Vec<&str> = nnhal::devices::names().to_vec();
+    if !arguments.device.is_empty() {
+        devices.retain(|name| arguments.device.iter().any(|asked| asked == name));
+    }
     let (input, report) = (Mutex::new(io::stdin()), Mutex::new(Report::default()));
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    let (from, to, keep) = (&input, &report, &arguments.keep);
+    let (from, to, keep, devices) = (&input, &report, &arguments.keep, &devices[..]);
     let outcome: io::Result<()> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..threads).map(|worker| scope.spawn(move || work(worker, from, to, keep))).collect();
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| scope.spawn(move || work(worker, devices, from, to, keep)))
+            .collect();
         workers.into_iter().try_for_each(|it| it.join().expect("workers catch panics"))
     });
     if let Err(error) = outcome {
@@ -74,6 +82,7 @@ fn main() -> ExitCode {
 /// Takes models until there are no more.
 fn work(
     worker: usize,
+    devices: &[&str],
     input: &Mutex<impl Read>,
     report: &Mutex<Report>,
     keep: &Path,
@@ -83,10 +92,10 @@ fn work(
         let next = next(&mut *input.lock().expect("no one panics while holding it"))?;
         let Some(model) = next else { return std::fs::remove_file(at_work) };
         std::fs::write(&at_work, &model)?;
-        let (answers, mut fault) = judged(&model);
+        let (answers, mut fault) = judged(&model, devices);
         if fault.is_some() {
             // Whatever else keeps the machine busy does not do so twice.
-            (_, fault) = judged(&model);
+            (_, fault) = judged(&model, devices);
         }
         let mut report = report.lock().expect("no one panics while holding it");
         for answer in answers {
@@ -102,8 +111,8 @@ fn work(
 }
 
 /// What became of a model, and what was wrong with that.
-fn judged(model: &[u8]) -> (Vec<Answer>, Option<String>) {
-    match catch_unwind(AssertUnwindSafe(|| tried(model))) {
+fn judged(model: &[u8], devices: &[&str]) -> (Vec<Answer>, Option<String>) {
+    match catch_unwind(AssertUnwindSafe(|| tried(model, devices))) {
         Err(_) => (Vec::new(), Some("a panic".to_owned())),
         Ok(answers) => {
             let fault = answers.iter().find_map(Answer::fault);
@@ -155,7 +164,7 @@ impl Answer {
 }
 
 /// Goes through all steps, as far as they go.
-fn tried(bytes: &[u8]) -> Vec<Answer> {
+fn tried(bytes: &[u8], devices: &[&str]) -> Vec<Answer> {
     let begin = Instant::now();
     let description = Model::describe(bytes);
     let mut answers = vec![Answer::of("description", begin, &description)];
@@ -163,9 +172,9 @@ fn tried(bytes: &[u8]) -> Vec<Answer> {
     let model = Model::load(bytes);
     answers.push(Answer::of("import", begin, &model));
     let Ok(model) = model else { return answers };
-    for device in nnhal::devices::names() {
+    for device in devices {
         let options = SessionOptions::new()
-            .device(device)
+            .device(*device)
             .threads(1)
             .prepare_timeout(TIMEOUT)
             .run_timeout(TIMEOUT)
