@@ -21,6 +21,58 @@ const LAST_USE: usize = (1 << USE_BITS) - 1;
 /// The most objects of a kind.
 pub const PLACES: usize = 1 << PLACE_BITS;
 
+/// A type that C knows by pointers to it, and the table that its objects are in. [`opaque!`](crate::opaque) declares such
+/// types.
+pub trait Handle: Sized + 'static {
+    /// What is behind the handle.
+    type Object: Send + Sync + 'static;
+    /// The type's name in C.
+    const NAME: &'static str;
+
+    /// The table of all objects of this type.
+    fn table() -> &'static Table<Self::Object>;
+}
+
+/// Declares types that C only knows by pointers, which lead nowhere (see [`handle`](crate::handle)): the name in C, what is
+/// behind it, and the number of its [`Table`].
+///
+/// ```
+/// nnhal_c_boundary::opaque! {
+///     /// A text that C holds.
+///     Text: String, 3;
+/// }
+///
+/// use nnhal_c_boundary::handle::Handle;
+/// use std::sync::Arc;
+///
+/// let handle = Text::table().insert(Arc::new("held".to_owned())).expect("there is room");
+/// assert_eq!(*Text::table().find(handle).expect("it is there"), "held");
+/// assert!(Text::table().find(handle + 1).is_err());
+/// ```
+#[macro_export]
+macro_rules! opaque {
+    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug)]
+            #[repr(C)]
+            pub struct $Name {
+                nothing: [u8; 0],
+            }
+
+            impl $crate::handle::Handle for $Name {
+                type Object = $Object;
+                const NAME: &'static str = stringify!($Name);
+
+                fn table() -> &'static $crate::handle::Table<$Object> {
+                    static TABLE: $crate::handle::Table<$Object> = $crate::handle::Table::new($kind);
+                    &TABLE
+                }
+            }
+        )*
+    };
+}
+
 /// All existing objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {

@@ -7,7 +7,7 @@ use crate::pointer::Out;
 use nnhal_runtime::Burst;
 use std::sync::Arc;
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A burst.
     ANeuralNetworksBurst: Burst, 5;
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A compilation, being set up or finished.
     ANeuralNetworksCompilation: Held, 3;
 }

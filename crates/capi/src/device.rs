@@ -10,7 +10,7 @@ use nnhal_runtime::Device;
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A device; never freed.
     ANeuralNetworksDevice: ListedDevice, 1;
 }

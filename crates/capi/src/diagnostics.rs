@@ -54,7 +54,7 @@ struct Callbacks {
 static CALLBACKS: RwLock<Option<Callbacks>> = RwLock::new(None);
 static IS_OBSERVED: AtomicBool = AtomicBool::new(false);
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// What is reported of a compilation.
     ANeuralNetworksDiagnosticCompilationInfo: Report, 9;
     /// What is reported of an execution.

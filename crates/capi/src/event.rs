@@ -9,7 +9,7 @@ use nnhal_runtime::Event;
 use std::os::fd::IntoRawFd;
 use std::sync::{Arc, Mutex};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// An event.
     ANeuralNetworksEvent: Held, 6;
 }

@@ -22,7 +22,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// An execution.
     ANeuralNetworksExecution: Held, 4;
 }

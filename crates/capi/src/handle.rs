@@ -7,52 +7,13 @@
 
 use crate::last_error;
 use crate::outcome::{Outcome, bad_data, bad_state, null, out_of_memory};
-use nnhal_c_boundary::handle::{Dead, PLACES};
+use nnhal_c_boundary::handle::{Dead, Handle, PLACES};
 use nnhal_runtime::Error;
 use std::sync::{Arc, LazyLock};
-
-pub(crate) use nnhal_c_boundary::handle::Table;
 
 /// A setting that makes no sense is said by whoever asks for devices, which comes before handles.
 static ABORTS: LazyLock<bool> =
     LazyLock::new(|| matches!(nnhal_settings::ABORT_ON_MISUSE.is_on(), Ok(Some(true))));
-
-/// A type that C knows by pointers to it, and the table that its objects are in.
-pub(crate) trait Handle: Sized + 'static {
-    /// What is behind the handle.
-    type Object: Send + Sync + 'static;
-    /// The type's name in C.
-    const NAME: &'static str;
-
-    /// The table of all objects of this type.
-    fn table() -> &'static Table<Self::Object>;
-}
-
-/// Declares types that C only knows by pointers, which lead nowhere (see the module).
-macro_rules! opaque {
-    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
-        $(
-            $(#[$meta])*
-            #[derive(Debug)]
-            #[repr(C)]
-            pub struct $Name {
-                nothing: [u8; 0],
-            }
-
-            impl crate::handle::Handle for $Name {
-                type Object = $Object;
-                const NAME: &'static str = stringify!($Name);
-
-                fn table() -> &'static crate::handle::Table<$Object> {
-                    static TABLE: crate::handle::Table<$Object> = crate::handle::Table::new($kind);
-                    &TABLE
-                }
-            }
-        )*
-    };
-}
-
-pub(crate) use opaque;
 
 /// Lets C hold an object.
 pub(crate) fn give<H: Handle>(object: Arc<H::Object>) -> Outcome<*mut H> {
@@ -101,6 +62,7 @@ fn refuse<H: Handle>(handle: *const H, argument: &str, dead: Dead) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nnhal_c_boundary::handle::Table;
     use nnhal_runtime::ResultCode;
 
     struct Thing;

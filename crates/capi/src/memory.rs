@@ -9,7 +9,7 @@ use crate::pointer::{In, Out, duplicate};
 use nnhal_runtime::{Compilation, Error, Memory, MemoryDescription, ResultCode};
 use std::sync::{Arc, Mutex};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A memory.
     ANeuralNetworksMemory: Memory, 7;
     /// A description of memory, being set up or finished.

@@ -11,7 +11,7 @@ use nnhal_runtime::{Model, ModelBuilder, OperandDescription};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A model, being built or finished.
     ANeuralNetworksModel: Mutex<ModelBuilder>, 2;
 }

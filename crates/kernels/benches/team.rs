@@ -31,7 +31,7 @@ fn main() {
     println!("{:40} {:>8} {:>10} {:>10}", "a step", "threads", "least ns", "median ns");
     for threads in [1, 2] {
         let mut team = Team::new(threads);
-        let mut show = |name: String, (least, median): (f64, f64)| {
+        let show = |name: String, (least, median): (f64, f64)| {
             println!("{name:40} {threads:8} {least:10.0} {median:10.0}");
         };
         for tasks in [2, 8, 32] {

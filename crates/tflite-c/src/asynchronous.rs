@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// Memory of a backend (asynchronous executions).
     TfLiteBackendBuffer: Held, 6;
     /// A fence of a backend (asynchronous executions).

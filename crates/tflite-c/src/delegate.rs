@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// What several XNNPACK delegates would share.
     TfLiteXNNPackDelegateWeightsCache: WeightsCache, 8;
 }

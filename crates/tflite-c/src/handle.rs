@@ -3,25 +3,12 @@
 //! It is looked up and never followed, see [`nnhal_c_boundary::handle`].
 
 use crate::border::Failure;
-use nnhal_c_boundary::handle::{Dead, PLACES};
+use nnhal_c_boundary::handle::{Dead, Handle, PLACES};
 use std::sync::{Arc, LazyLock};
-
-pub(crate) use nnhal_c_boundary::handle::Table;
 
 /// With a pointer that is no handle, the process ends, for debuggers.
 static ABORTS: LazyLock<bool> =
     LazyLock::new(|| matches!(nnhal_settings::ABORT_ON_MISUSE.is_on(), Ok(Some(true))));
-
-/// A type that C knows by pointers that lead nowhere.
-pub(crate) trait Handle: Sized + 'static {
-    /// What is behind the handle.
-    type Object: Send + Sync + 'static;
-    /// The type's name in C.
-    const NAME: &'static str;
-
-    /// The table of all objects of this type.
-    fn table() -> &'static Table<Self::Object>;
-}
 
 /// Lets C hold an object.
 pub(crate) fn give<H: Handle>(object: Arc<H::Object>) -> Result<*mut H, Failure> {
@@ -57,29 +44,3 @@ fn refuse<H: Handle>(handle: *const H, dead: Dead) -> Failure {
     }
     failure
 }
-
-/// Declares types that C only knows by pointers, which lead nowhere.
-macro_rules! opaque {
-    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
-        $(
-            $(#[$meta])*
-            #[derive(Debug)]
-            #[repr(C)]
-            pub struct $Name {
-                nothing: [u8; 0],
-            }
-
-            impl crate::handle::Handle for $Name {
-                type Object = $Object;
-                const NAME: &'static str = stringify!($Name);
-
-                fn table() -> &'static crate::handle::Table<$Object> {
-                    static TABLE: crate::handle::Table<$Object> = crate::handle::Table::new($kind);
-                    &TABLE
-                }
-            }
-        )*
-    };
-}
-
-pub(crate) use opaque;

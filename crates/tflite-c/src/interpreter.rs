@@ -16,7 +16,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A model that runs.
     TfLiteInterpreter: Interpreter, 3;
 }

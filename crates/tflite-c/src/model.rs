@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A model file.
     TfLiteModel: LoadedModel, 1;
 }

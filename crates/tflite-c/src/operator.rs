@@ -10,7 +10,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// An operator of the program's.
     TfLiteOperator: Mutex<Operator>, 5;
 }

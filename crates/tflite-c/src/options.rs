@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// How interpreters are made.
     TfLiteInterpreterOptions: Mutex<Options>, 2;
 }

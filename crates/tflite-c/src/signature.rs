@@ -14,7 +14,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, Weak};
 
-crate::handle::opaque! {
+nnhal_c_boundary::opaque! {
     /// A part of a model that runs, which a signature names.
     TfLiteSignatureRunner: SignatureRunner, 4;
 }
