@@ -199,6 +199,10 @@ fn the_first_version_counts_from_pixel_to_pixel_and_levels_a_line() {
     assert_close(&at(0.0, 0.0), &[0.0, 2.0]);
     assert_close(&at(4.0, 2.0), &[16.0, 10.0]);
     assert_close(&found[8..], &[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    // A line is the same from its other end.
+    let from_the_right = [6.0, 4.0, 0.0, 2.0, 4.0, 0.0, 3.0, 8.0, 0.0];
+    let same = run(&matrix_of(&[0, 1, 2, 2], sides), &[&from_the_right]).remove(0);
+    assert_close(&same, &found);
     // A line straight down, whichever way it goes, is a quarter of a turn.
     for (first, second) in [(2.0, 6.0), (6.0, 2.0)] {
         let landmarks = [5.0, first, 0.0, 5.0, second, 0.0, 1.0, 4.0, 0.0];
