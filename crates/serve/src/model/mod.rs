@@ -283,9 +283,9 @@ impl Served {
         job: Job,
     ) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
         if self.is_steady
-            && let Some(place) = self.queue.begin(LONGEST_ON_CALLER)
+            && let Some(permit) = self.queue.begin(LONGEST_ON_CALLER)
         {
-            worker::run_here(self, place, job);
+            worker::run_here(self, permit, job);
             return Ok(());
         }
         let outcome = self.queue.push(job);

@@ -98,14 +98,14 @@ struct State {
 pub(crate) struct Taken {
     pub(crate) batch: Vec<Job>,
     pub(crate) dropped: Vec<(Job, Error)>,
-    pub(crate) place: Option<Place>,
+    pub(crate) permit: Option<Permit>,
 }
 
 /// The right to run something: there are as many at a time as the model has instances.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Queue>);
+pub(crate) struct Permit(Arc<Queue>);
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.free += 1;
@@ -203,9 +203,9 @@ impl Queue {
         Ok(())
     }
 
-    /// The right to run a job at once on the caller's thread: if a place is free, no one waits, jobs are not put together,
+    /// The right to run a job at once on the caller's thread: if a permit is free, no one waits, jobs are not put together,
     /// and they have taken no longer than `most` lately.
-    pub(crate) fn begin(self: &Arc<Self>, most: Duration) -> Option<Place> {
+    pub(crate) fn begin(self: &Arc<Self>, most: Duration) -> Option<Permit> {
         if !self.is_for_callers(most) {
             return None;
         }
@@ -214,7 +214,7 @@ impl Queue {
             return None;
         }
         state.free -= 1;
-        Some(Place(Arc::clone(self)))
+        Some(Permit(Arc::clone(self)))
     }
 
     /// Whether jobs are not put together, and have taken no longer than `most` lately.
@@ -223,14 +223,14 @@ impl Queue {
         self.batching.is_none() && typical > 0 && u128::from(typical) <= most.as_nanos()
     }
 
-    /// The next job for whoever has a place, if any waits.
-    pub(crate) fn next(&self, place: Place) -> Taken {
+    /// The next job for whoever has a permit, if any waits.
+    pub(crate) fn next(&self, permit: Permit) -> Taken {
         let mut state = self.lock();
         let dropped = state.take_dropped(Instant::now());
         let next = state.levels.iter_mut().find_map(VecDeque::pop_front);
         self.waiting.store(state.waiting(), Ordering::Relaxed);
         drop(state);
-        Taken { batch: next.into_iter().collect(), dropped, place: Some(place) }
+        Taken { batch: next.into_iter().collect(), dropped, permit: Some(permit) }
     }
 
     /// Takes no more jobs; those that wait are still computed.
@@ -245,7 +245,7 @@ impl Queue {
         loop {
             let now = Instant::now();
             let dropped = state.take_dropped(now);
-            let mut taken = Taken { batch: Vec::new(), dropped, place: None };
+            let mut taken = Taken { batch: Vec::new(), dropped, permit: None };
             let (is_closed, is_free) = (state.is_closed, state.free > 0);
             let wait = match state.levels.iter_mut().find(|jobs| !jobs.is_empty()) {
                 None if is_closed && taken.dropped.is_empty() => return None,
@@ -264,7 +264,7 @@ impl Queue {
                 self.waiting.store(waiting, Ordering::Relaxed);
                 if !taken.batch.is_empty() {
                     state.free -= 1;
-                    taken.place = Some(Place(Arc::clone(self)));
+                    taken.permit = Some(Permit(Arc::clone(self)));
                 }
                 let is_free = state.free > 0;
                 drop(state);
@@ -465,20 +465,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_run_by_the_caller_if_a_place_is_free_and_nothing_waits() {
+    fn what_is_short_is_run_by_the_caller_if_a_permit_is_free_and_nothing_waits() {
         const MOST: Duration = Duration::from_millis(2);
         let queue = queue(10, None);
         assert!(queue.begin(MOST).is_none(), "how long a run takes is not known");
         queue.took(Duration::from_millis(1), 1);
-        let place = queue.begin(MOST).expect("a place is free");
+        let permit = queue.begin(MOST).expect("a permit is free");
         assert!(queue.begin(MOST).is_none(), "there is one instance");
         let (waiting, _waiting) = job("a", 1, Priority::Medium);
         queue.push(waiting).unwrap();
-        drop(place);
+        drop(permit);
         assert!(queue.begin(MOST).is_none(), "someone else is first");
         let taken = queue.take().unwrap();
         assert_eq!(ids(&taken), ["a"]);
-        assert!(queue.begin(MOST).is_none(), "a worker has the place");
+        assert!(queue.begin(MOST).is_none(), "a worker has the permit");
         drop(taken);
         assert!(queue.begin(Duration::from_micros(999)).is_none(), "runs take longer");
         drop(queue.begin(MOST).expect("the worker gave it back"));
@@ -494,10 +494,10 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_for_a_place_and_ends_after_the_last_job() {
+    fn a_worker_waits_for_a_permit_and_ends_after_the_last_job() {
         let queue = queue(10, None);
         queue.took(Duration::from_millis(1), 1);
-        let place = queue.begin(Duration::from_millis(2)).expect("a place is free");
+        let permit = queue.begin(Duration::from_millis(2)).expect("a permit is free");
         let (waiting, _waiting) = job("a", 1, Priority::Medium);
         queue.push(waiting).unwrap();
         queue.close();
@@ -514,7 +514,7 @@ mod tests {
             .collect();
         let soon = Duration::from_millis(50);
         assert!(seen.recv_timeout(soon).is_err(), "the caller's run is still on");
-        drop(place);
+        drop(permit);
         assert_eq!(seen.recv_timeout(Duration::from_secs(10)), Ok(1));
         for worker in workers {
             worker.join().unwrap();

@@ -2,7 +2,7 @@
 
 use super::program::Times;
 use super::queue::Computed;
-use super::queue::{Job, Place, Taken};
+use super::queue::{Job, Permit, Taken};
 use super::{LONGEST_ON_CALLER, Served};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,8 +17,8 @@ pub(super) fn work(served: &Served) {
     }
 }
 
-/// Runs what was taken, and gives the place back.
-fn work_on(served: &Served, Taken { batch, dropped, place }: Taken) -> Option<Place> {
+/// Runs what was taken, and gives the permit back.
+fn work_on(served: &Served, Taken { batch, dropped, permit }: Taken) -> Option<Permit> {
     served.metrics.waiting.set(i64::try_from(served.queue.waiting()).unwrap_or(i64::MAX));
     for (job, error) in dropped {
         served.failed(job.arrived.elapsed());
@@ -27,25 +27,25 @@ fn work_on(served: &Served, Taken { batch, dropped, place }: Taken) -> Option<Pl
     if !batch.is_empty() {
         run(served, batch);
     }
-    place
+    permit
 }
 
 /// Runs a job on the caller's thread, which is one of the runtime's, and has those that came meanwhile run on the same
 /// threads, one after the other between other tasks: no worker is woken as long as jobs are short.
-pub(super) fn run_here(served: &Arc<Served>, place: Place, job: Job) {
+pub(super) fn run_here(served: &Arc<Served>, permit: Permit, job: Job) {
     run(served, vec![job]);
-    pass_on(served, place);
+    pass_on(served, permit);
 }
 
-fn pass_on(served: &Arc<Served>, place: Place) {
+fn pass_on(served: &Arc<Served>, permit: Permit) {
     if served.queue.waiting() == 0 || !served.queue.is_for_callers(LONGEST_ON_CALLER) {
         return;
     }
     let served = Arc::clone(served);
     tokio::spawn(async move {
-        let taken = served.queue.next(place);
-        if let Some(place) = work_on(&served, taken) {
-            pass_on(&served, place);
+        let taken = served.queue.next(permit);
+        if let Some(permit) = work_on(&served, taken) {
+            pass_on(&served, permit);
         }
     });
 }
