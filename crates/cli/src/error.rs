@@ -61,7 +61,7 @@ impl CliError {
         }
     }
 
-    /// The process's exit code; 2 is wrong usage, which the argument parser reports.
+    /// The process's exit code; 2 is wrong usage, of which there is no command yet.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,

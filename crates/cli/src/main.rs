@@ -68,7 +68,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_parsed(&error),
+    };
     let trace = arguments.command.trace().map(|path| (Trace::new(), path));
     let outcome = match arguments.command.has_own_log() {
         true => run(&arguments.command),
@@ -89,15 +92,33 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "nnhal: {error}");
             // A negative answer has been printed as one object already.
             if arguments.command.is_json() && !error.is_negative() {
-                let (what, code) = (error.to_string(), error.exit_code());
-                let _ = commands::print_json(&serde_json::json!({
-                    "error": what,
-                    "exit_code": code,
-                }));
+                print_error(&error.to_string(), error.exit_code());
             }
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The exit code of arguments that make no sense.
+const WRONG_USAGE: u8 = 2;
+
+/// Shows help where it was asked for, and otherwise what is wrong with the arguments: also as an object, if among them is
+/// that one is wanted.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let what = text.split("\n\n").next().unwrap_or_default();
+        print_error(what.strip_prefix("error: ").unwrap_or(what), WRONG_USAGE);
+    }
+    ExitCode::from(WRONG_USAGE)
+}
+
+fn print_error(what: &str, exit_code: u8) {
+    let _ = commands::print_json(&serde_json::json!({ "error": what, "exit_code": exit_code }));
 }
 
 impl Command {

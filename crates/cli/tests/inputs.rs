@@ -130,6 +130,30 @@ fn errors_are_one_object_too() {
 }
 
 #[test]
+fn wrong_usage_is_one_object_too() {
+    for (wrong, what) in [
+        (&["bench", "model.tflite", "--json", "--nosuch"][..], "--nosuch"),
+        (&["run", "--json"], "MODEL"),
+        (&["run", "model.tflite", "--threads", "many", "--json"], "many"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        let (code, stdout, stderr) = outcome(command.args(wrong));
+        assert_eq!(code, 2, "{wrong:?}");
+        let json: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(json["exit_code"], 2, "{wrong:?}");
+        let error = json["error"].as_str().unwrap();
+        assert!(error.contains(what) && stderr.contains(error), "{error}\n{stderr}");
+    }
+    // What is wrong for people only is on standard error only, and help is no error.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    let (code, stdout, _) = outcome(command.args(["run", "model.tflite", "--nosuch"]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    let (code, stdout, _) = outcome(command.args(["run", "--json", "--help"]));
+    assert!(code == 0 && stdout.contains("Usage"), "{stdout}");
+}
+
+#[test]
 fn every_file_is_described() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
     command.arg("inspect").arg(asset("digits_int8.tflite"));

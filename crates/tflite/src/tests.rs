@@ -9,6 +9,7 @@ mod large;
 mod mapping;
 mod mediapipe;
 mod random;
+mod sound;
 mod split;
 mod stablehlo;
 mod variables;

@@ -9,6 +9,7 @@ from . import single
 # family: module with `all_cases()` that yields single.Single or (name, maker).
 FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
             "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
+            "sound": "ops_sound",
             "control": "control", "files": "files", "networks": "networks",
             "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide", "narrow": "narrow",
             "probed": "probed"}

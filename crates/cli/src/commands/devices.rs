@@ -3,8 +3,7 @@
 use super::{print, print_json};
 use crate::error::Result;
 use nnhal::devices;
-use nnhal_hal::{Device, HalVersion, OperationType};
-use nnhal_ops::extension::{self, ExtensionOperation};
+use nnhal_hal::{Device, OperationType};
 use serde::Serialize;
 
 /// The arguments of `nnhal devices`.
@@ -24,10 +23,10 @@ struct Description {
     version_string: String,
     device_type: &'static str,
     status: &'static str,
-    /// Those of the interface.
+    /// Those that its version of the interface defines.
     operations: usize,
-    /// Those of our extension, if the device has it.
-    extension_operations: usize,
+    /// The names of those that it has.
+    extensions: Vec<String>,
 }
 
 /// Lists the devices.
@@ -44,16 +43,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for description in descriptions {
         let default = if description.default { " (default)" } else { "" };
         text += &format!(
-            "{}{default}\n  type {}, status {}, HAL {}\n  {}\n  {} operations defined{}\n",
+            "{}{default}\n  type {}, status {}, HAL {}, which defines {} operations\n  {}\n{}",
             description.name,
             description.device_type,
             description.status,
             description.version,
-            description.version_string,
             description.operations,
-            match description.extension_operations {
-                0 => String::new(),
-                count => format!(", and {count} of the extension {}", extension::NAME),
+            description.version_string,
+            match &description.extensions[..] {
+                [] => String::new(),
+                [one] => format!("  extension {one}\n"),
+                several => format!("  extensions {}\n", several.join(", ")),
             },
         );
     }
@@ -72,25 +72,19 @@ fn remote() -> Vec<Description> {
 
 /// A device by the name that `--device` takes.
 fn describe(name: &str, device: &dyn Device) -> Description {
+    let version = device.version();
     Description {
         name: name.to_owned(),
         default: name == devices::DEFAULT,
-        version: device.version().name(),
+        version: version.name(),
         version_string: device.version_string(),
         device_type: device.device_type().name(),
         status: device.status().name(),
         operations: OperationType::FUNDAMENTAL
             .iter()
-            .filter(|operation| operation.since() <= HalVersion::LATEST)
+            .filter(|operation| operation.since() <= version)
             .filter(|operation| nnhal_ops::Signature::of(**operation).is_some())
             .count(),
-        extension_operations: match device
-            .supported_extensions()
-            .iter()
-            .any(|it| it.name == extension::NAME)
-        {
-            true => ExtensionOperation::ALL.len(),
-            false => 0,
-        },
+        extensions: device.supported_extensions().into_iter().map(|it| it.name).collect(),
     }
 }

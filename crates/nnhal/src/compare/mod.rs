@@ -25,7 +25,7 @@ mod tolerance;
 
 pub use alone::Responsible;
 pub use difference::{Difference, Distance, Tolerance, difference};
-pub use tolerance::{Allowed, CHANGES, Limits, ROUNDINGS, Reason};
+pub use tolerance::{Allowed, CHANGES, Limits, Precision, ROUNDINGS, Reason};
 
 use crate::data_type::DataType;
 use crate::devices;

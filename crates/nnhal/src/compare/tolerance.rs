@@ -24,7 +24,7 @@ pub struct Limits {
 /// How much depends on the type, and on how many operations round on the way from the inputs:
 ///
 /// - floats: each operation adds [`ROUNDINGS`] roundings of the tensor's largest magnitude, of 2^-24 in
-///   float32 and of 2^-11 in float16, or twice the square root of how many products it adds, if that is
+///   float32, of 2^-11 in float16 and of 2^-8 in bfloat16, or twice the square root of how many products it adds, if that is
 ///   more. Where this is not enough, because products cancel or a model
 ///   amplifies small differences, it is measured how much the model's weights change the tensor, if
 ///   each is moved by one unit in its last place: [`CHANGES`] times that is allowed, or the square root
@@ -53,8 +53,8 @@ pub enum Reason {
         roundings: f64,
         /// The most products that one of them adds.
         products: usize,
-        /// Whether some are float16, or may be computed as such.
-        is_half: bool,
+        /// The coarsest of the types that they have, or may be computed as.
+        precision: Precision,
         /// How much weights that are rounded otherwise change the tensor; `None` where that was not
         /// measured, or is less.
         noise: Option<f64>,
@@ -66,6 +66,36 @@ pub enum Reason {
     },
     /// Integers or truth values.
     Exact,
+}
+
+/// A type of floats, as what rounds to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// 24 bits.
+    Float32,
+    /// 11 bits.
+    Float16,
+    /// 8 bits.
+    Bfloat16,
+}
+
+impl Precision {
+    /// The binary logarithm of half a unit in the last place of 1: the largest error of a rounding.
+    fn exponent(self) -> i32 {
+        match self {
+            Self::Float32 => -24,
+            Self::Float16 => -11,
+            Self::Bfloat16 => -8,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "float32",
+            Self::Float16 => "float16",
+            Self::Bfloat16 => "bfloat16",
+        }
+    }
 }
 
 /// How many of those changes other orders and algorithms amount to, Winograd's transforms included.
@@ -85,15 +115,14 @@ impl Allowed {
             Self { tolerance, reason: Reason::Given }
         };
         match kind {
-            Kind::Float { is_half } => {
+            Kind::Float { precision } => {
                 if limits.absolute.is_some() || limits.relative.is_some() {
                     let or_none = |limit: Option<f64>| limit.unwrap_or(0.0);
                     return given(or_none(limits.absolute), or_none(limits.relative));
                 }
-                let unit = if is_half { 2_f64.powi(-11) } else { 2_f64.powi(-24) };
-                let absolute = unit * roundings * magnitude;
+                let absolute = 2_f64.powi(precision.exponent()) * roundings * magnitude;
                 let tolerance = Tolerance { absolute, relative: 0.0 };
-                let reason = Reason::Floats { depth, roundings, products, is_half, noise: None };
+                let reason = Reason::Floats { depth, roundings, products, precision, noise: None };
                 Self { tolerance, reason }
             }
             Kind::Integer => given(limits.steps.map_or(0.0, f64::from), 0.0).unless(limits),
@@ -152,15 +181,13 @@ impl fmt::Display for Allowed {
                  products",
                 changes(products)
             ),
-            Reason::Floats { depth, roundings, is_half, noise: None, .. } => {
-                let name = if is_half { "float16" } else { "float32" };
-                let unit = if is_half { "2^-11" } else { "2^-24" };
-                write!(
-                    formatter,
-                    "{absolute:.1e}: {name}, {depth} operations deep, {roundings:.0} roundings of {unit} \
-                     of the largest magnitude"
-                )
-            }
+            Reason::Floats { depth, roundings, precision, noise: None, .. } => write!(
+                formatter,
+                "{absolute:.1e}: {}, {depth} operations deep, {roundings:.0} roundings of 2^{} of the \
+                 largest magnitude",
+                precision.name(),
+                precision.exponent(),
+            ),
         }
     }
 }
@@ -168,7 +195,7 @@ impl fmt::Display for Allowed {
 /// What of a type decides how it may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Float { is_half: bool },
+    Float { precision: Precision },
     Quantized,
     Integer,
 }
@@ -177,8 +204,13 @@ impl Kind {
     /// Of a tensor; `has_half`: float16 is, or may be, among what it is computed of.
     pub(crate) fn of(data_type: DataType, has_half: bool, is_quantized: bool) -> Self {
         if data_type.is_float() {
-            let is_half = matches!(data_type, DataType::Float16 | DataType::Bfloat16);
-            Self::Float { is_half: has_half || is_half }
+            let precision = match data_type {
+                DataType::Bfloat16 => Precision::Bfloat16,
+                DataType::Float16 => Precision::Float16,
+                _ if has_half => Precision::Float16,
+                _ => Precision::Float32,
+            };
+            Self::Float { precision }
         } else if is_quantized {
             Self::Quantized
         } else {

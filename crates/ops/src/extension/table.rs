@@ -247,6 +247,8 @@ table! {
         "CONV_2D of floats with a signed filter `[out, height, width, in]` of 8 bits and zero point 0; images are NHWC, the padding is 1 for SAME, 2 for VALID. Each image is rounded to 8 bits by its own range as a row is by DYNAMIC_FULLY_CONNECTED, and the padding is 0. An image with an infinite range or a NaN gives NaN";
     99 DynamicRound "DYNAMIC_ROUND",
         "each part of the first axis rounded to 8 bits by its own range, `q / factor`, with `q` and `factor` as a row has them in DYNAMIC_FULLY_CONNECTED. A part with an infinite range or a NaN becomes NaN";
+    100 ResizeTo "RESIZE_TO",
+        "images `[batch, height, width, depth]` of another size, which is `[height, width]`. The method is 0 for RESIZE_BILINEAR's, 1 for RESIZE_NEAREST_NEIGHBOR's; corners and centers are as theirs";
 }
 
 impl ExtensionOperation {

@@ -223,6 +223,7 @@ operations! {
         random::Random => Multinomial RandomStandardNormal RandomUniform;
         range::Range => Range;
         reduce_window::ReduceWindow => ReduceWindow;
+        resize_to::ResizeTo => ResizeTo;
         reverse_sequence::ReverseSequence => ReverseSequence;
         rng_bit_generator::RngBitGenerator => RngBitGenerator;
         scatter_nd::ScatterNd => ScatterNd;

@@ -71,6 +71,21 @@ pub enum Alignment {
     HalfPixelCenters,
 }
 
+impl Alignment {
+    /// What the arguments at two places say: whether corners are aligned, and whether pixels' centers are.
+    pub(crate) fn from_flags(call: &Call<'_>, [corners, centers]: [usize; 2]) -> Result<Self, Fault> {
+        Ok(match (call.optional_bool(corners)?, call.optional_bool(centers)?) {
+            (false, false) => Self::Edges,
+            (true, false) => Self::Corners,
+            (false, true) => Self::HalfPixelCenters,
+            (true, true) => {
+                let expected = "false where corners are aligned";
+                return Err(call.input(centers).wrong("value", true, expected));
+            }
+        })
+    }
+}
+
 /// RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resize {
@@ -165,18 +180,10 @@ impl Operation for Resize {
             OperationType::ResizeNearestNeighbor => Method::NearestNeighbor,
             _ => Method::Bilinear,
         };
-        let alignment = match (call.optional_bool(4)?, call.optional_bool(5)?) {
-            (false, false) => Alignment::Edges,
-            (true, false) => Alignment::Corners,
-            (false, true) => Alignment::HalfPixelCenters,
-            (true, true) => {
-                return Err(call.input(5).wrong("value", true, "false where corners are aligned"));
-            }
-        };
         Ok(Self {
             method,
             size: decode_size(call.input(1), call.input(2))?,
-            alignment,
+            alignment: Alignment::from_flags(call, [4, 5])?,
             layout: Layout::from_flag(call.optional_bool(3)?),
         })
     }

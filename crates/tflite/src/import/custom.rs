@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | `TFLite_Detection_PostProcess` | TensorFlow Lite's, of its object detectors | DETECTION_POSTPROCESSING |
 //! | `aeq.hadamard_rotation` | LiteRT's, of AI Edge Quantizer's models | FULLY_CONNECTED, TRANSPOSE, MUL |
+//! | `AudioSpectrogram`, `Mfcc` | TensorFlow Lite's, of models that take sound | see [`sound`](super::sound) |
+//! | `NumericVerify` | TensorFlow Lite's, of models that compare themselves with a float model | DEQUANTIZE, SUB |
 //! | `Convolution2DTransposeBias` | MediaPipe's, of its segmentation models | TRANSPOSE_CONV_2D |
 //! | others of MediaPipe's | of its face and hair models | see [`mediapipe`](super::mediapipe) |
 
@@ -26,6 +28,9 @@ impl GraphImporter<'_, '_> {
         match name {
             "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
             "aeq.hadamard_rotation" => self.hadamard_rotation(operator),
+            "AudioSpectrogram" => self.audio_spectrogram(operator),
+            "Mfcc" => self.mfcc(operator),
+            "NumericVerify" => self.numeric_verify(operator),
             "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
             _ => self.mediapipe(operator, name),
         }
@@ -34,9 +39,7 @@ impl GraphImporter<'_, '_> {
     /// Rows, or pieces of rows, times a Hadamard matrix of their length, which is a power of 2, divided by its root. The
     /// matrix is a Kronecker product of small ones, by which one axis after the other is multiplied.
     fn hadamard_rotation(&mut self, operator: &Operator<'_>) -> Imported {
-        let options = operator.table.custom_options()?.and_then(Map::root);
-        let options =
-            options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))?;
+        let options = options(operator)?;
         let found = options.number("hadamard_size").unwrap_or(0.0);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It is one.
         let size = (found.fract() == 0.0 && (1.0..=f64::from(MOST_ROTATED)).contains(&found))
@@ -98,6 +101,27 @@ impl GraphImporter<'_, '_> {
         self.reshape_to(scaled, output)
     }
 
+    /// How far quantized numbers are from those of a float model.
+    fn numeric_verify(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = operator.table.custom_options()?.and_then(Map::root);
+        let number = |name| options.as_ref().and_then(|it| it.number(name)).unwrap_or(0.0);
+        let (tolerance, fails) = (number("tolerance"), number("log_if_failed") != 0.0);
+        if fails && tolerance >= 0.1 {
+            return Err(Reason::new(format!(
+                "it ends the execution if a difference exceeds {tolerance} steps, as no operation does"
+            )));
+        }
+        let (quantized, expected) =
+            (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        if !self.element(expected)?.becomes_float32() {
+            return Err(Reason::new("what it compares with is not FLOAT32"));
+        }
+        let real = self.as_float32(quantized)?;
+        let expected = self.operand(expected)?;
+        let none = self.builder.scalar_i32(0);
+        self.emit_for(operator, O::Sub, &[real, expected, none])
+    }
+
     /// Inputs: deltas, scores, anchors. Outputs: boxes, classes, scores, the number of detections, all
     /// of them floats.
     ///
@@ -106,11 +130,8 @@ impl GraphImporter<'_, '_> {
     /// threshold becomes the next number in the direction that makes both mean the same. A score of 0 is
     /// no detection.
     fn detection_postprocessing(&mut self, operator: &Operator<'_>) -> Imported {
-        let options = operator.table.custom_options()?.and_then(Map::root);
-        let options =
-            options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))?;
-        let missing = |name: &str| Reason::new(format!("its options have no number {name:?}"));
-        let number = |name: &str| options.number(name).ok_or_else(|| missing(name));
+        let options = options(operator)?;
+        let number = |name: &str| number(&options, name);
         let count = |name: &str, number: f64| {
             let is_count = number.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&number);
             #[allow(clippy::cast_possible_truncation)] // It is one.
@@ -248,4 +269,20 @@ impl GraphImporter<'_, '_> {
         inputs.push(self.builder.scalar_bool(false));
         self.emit_for(operator, O::TransposeConv2d, &inputs)
     }
+}
+
+/// The options of a custom operator, which are most often a map.
+pub(super) fn options<'a>(operator: &Operator<'a>) -> Imported<Map<'a>> {
+    let options = operator.table.custom_options()?.and_then(Map::root);
+    options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))
+}
+
+/// One of the options that is a number.
+pub(super) fn number(options: &Map<'_>, name: &str) -> Imported<f64> {
+    options.number(name).ok_or_else(|| missing(name))
+}
+
+/// That there is no such option.
+pub(super) fn missing(name: &str) -> Reason {
+    Reason::new(format!("its options have no {name:?}"))
 }

@@ -14,10 +14,6 @@ pub(super) fn operations(builder: &mut SubgraphBuilder, first: usize) -> Importe
         for (operand, shape) in results(builder, index)? {
             let declared =
                 Shape::of_model(&builder.subgraph_so_far().operands[operand as usize].dimensions);
-            if shape.lengths().is_some_and(|lengths| lengths.contains(&Some(0))) {
-                let what = format!("its result {shape} has no elements, as the HAL cannot say");
-                return Err(Reason::new(what));
-            }
             // What a file says of a result holds for its example only, and may be wrong.
             let shape = shape.merge(&declared).unwrap_or(shape);
             builder.resolve(operand, shape.to_model());

@@ -4,9 +4,11 @@
 //! a family of operators each.
 
 mod array;
+mod bfloat16;
 mod blocks;
 mod blockwise;
 mod builder;
+mod channels;
 mod control_flow;
 mod convolution;
 mod custom;
@@ -27,6 +29,7 @@ mod recurrent;
 mod reduction;
 mod resize;
 mod slicing;
+mod sound;
 mod sparse;
 mod stablehlo;
 mod tensor;

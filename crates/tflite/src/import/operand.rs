@@ -6,14 +6,14 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Buffer, Operator, Tensor};
 use crate::file::{known_lengths, type_name};
-use crate::schema::{ActivationFunctionType, BuiltinOperator as B, Padding, TensorType};
+use crate::schema::{ActivationFunctionType, Padding};
 use half::{bf16, f16};
 use nnhal_hal::{
     FusedActivation, OperandId, OperandSpec, OperandType, OperationType, OperationType as O,
 };
 use nnhal_ops::extension::{
     ExtensionOperation, TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16,
-    TENSOR_UINT32, TENSOR_UINT64,
+    TENSOR_UINT32, TENSOR_UINT64, element_size,
 };
 use std::borrow::Cow;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(super) fn padding_scheme(padding: Padding) -> i32 {
 }
 
 /// Elements of a shape: beside a length of 0 the others can be any.
-fn element_count(lengths: &[u32]) -> usize {
+pub(super) fn element_count(lengths: &[u32]) -> usize {
     lengths.iter().fold(1, |count, length| count.saturating_mul(*length as usize))
 }
 
@@ -126,7 +126,7 @@ impl<'f> GraphImporter<'f, '_> {
     }
 
     /// The dimensions of a tensor as the HAL writes them: 0 is unknown, rank 0 is `[1]`.
-    fn dimensions(&self, index: usize, is_computed: bool) -> Vec<u32> {
+    pub(super) fn dimensions(&self, index: usize, is_computed: bool) -> Vec<u32> {
         let tensor = self.tensor(index);
         if let Some(shape) = &self.shapes[index] {
             return if shape.is_empty() { vec![1] } else { shape.clone() };
@@ -254,6 +254,11 @@ impl<'f> GraphImporter<'f, '_> {
         }
         let operand = match &self.folded[index] {
             Some(array) => self.folded_constant(index, &array.clone())?,
+            None if self.is_constant_without_elements(index) => {
+                let shape = self.tensor(index).shape.clone();
+                let spec = self.spec_with(index, shape.clone())?;
+                self.without_elements(spec, &shape)?
+            }
             None => self.constant(index)?,
         };
         let name = self.tensor(index).short_name();
@@ -352,12 +357,33 @@ impl<'f> GraphImporter<'f, '_> {
     /// A constant that was computed at import.
     fn folded_constant(&mut self, index: usize, array: &Array) -> Imported<OperandId> {
         let values = array.integers().unwrap_or_default();
-        if values.is_empty() {
-            return Err(Reason::new("the HAL has no constants without elements"));
-        }
         let spec = self.spec(index)?;
+        if values.is_empty() {
+            return self.without_elements(spec, &array.shape);
+        }
         let bytes = self.stored_as(index, spec.operand_type, values)?;
         Ok(self.builder.constant_bytes(spec, &bytes))
+    }
+
+    /// A tensor without elements, which as a constant the HAL could not say: a length of 0 is one that is not known. So it
+    /// is computed.
+    pub(super) fn without_elements(
+        &mut self,
+        spec: OperandSpec,
+        shape: &[u32],
+    ) -> Imported<OperandId> {
+        let lengths = shape.iter().map(|length| i32::try_from(*length));
+        let lengths = lengths.collect::<Result<Vec<i32>, _>>();
+        let lengths = lengths.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
+        let lengths = self.integer_vector(&lengths);
+        let value = OperandSpec { dimensions: vec![1], ..spec.clone() };
+        let Some(size) = element_size(spec.operand_type) else {
+            let what = format!("there are no tensors of {} without elements", spec.operand_type);
+            return Err(Reason::new(what));
+        };
+        let value = self.builder.constant_bytes(value, &vec![0; size as usize]);
+        let spec = OperandSpec { dimensions: shape.to_vec(), ..spec };
+        Ok(self.builder.extended(ExtensionOperation::Fill, [lengths, value], spec))
     }
 
     /// Integers or truth values of a tensor as an operand of this type stores them.
@@ -484,53 +510,6 @@ impl<'f> GraphImporter<'f, '_> {
         Ok(())
     }
 
-    /// The nearest numbers that the upper halves of floats hold, of two the one with an even last bit.
-    fn rounded_to_bfloat16(&mut self, operand: OperandId) -> OperandId {
-        use ExtensionOperation as E;
-        let floats = self.builder.spec(operand);
-        let whole = OperandSpec::tensor_int32(floats.dimensions.clone());
-        let [half, one, below, upper] =
-            [16, 1, 0x7FFF, -0x1_0000].map(|it| self.integer_vector(&[it]));
-        let none = self.builder.scalar_i32(0);
-        let build = &mut self.builder;
-        let bits = build.extended(E::Bitcast, [operand], whole.clone());
-        let shifted = build.extended(E::RightShift, [bits, half], whole.clone());
-        let odd = build.extended(E::BitwiseAnd, [shifted, one], whole.clone());
-        let raised = build.operation(O::Add, [bits, below, none], whole.clone());
-        let raised = build.operation(O::Add, [raised, odd, none], whole.clone());
-        let cut = build.extended(E::BitwiseAnd, [raised, upper], whole);
-        let rounded = build.extended(E::Bitcast, [cut], floats.clone());
-        // What is no number could become another one.
-        let truth = OperandSpec::tensor_bool8(floats.dimensions.clone());
-        let is_number = build.operation(O::Equal, [operand, operand], truth);
-        build.operation(O::Select, [is_number, rounded, operand], floats)
-    }
-
-    /// Floats of the numbers whose bits a caller gives as integers.
-    pub(super) fn of_bfloat16(&mut self, bits: OperandId) -> OperandId {
-        use ExtensionOperation as E;
-        let dimensions = self.builder.spec(bits).dimensions;
-        let half = self.integer_vector(&[16]);
-        let whole = OperandSpec::tensor_int32(dimensions.clone());
-        let build = &mut self.builder;
-        let wide = build.extended(E::Cast, [bits], whole.clone());
-        let upper = build.extended(E::LeftShift, [wide, half], whole);
-        build.extended(E::Bitcast, [upper], OperandSpec::tensor_float32(dimensions))
-    }
-
-    /// The bits of floats that are such numbers, as integers.
-    pub(super) fn bits_of_bfloat16(&mut self, floats: OperandId) -> OperandId {
-        use ExtensionOperation as E;
-        let dimensions = self.builder.spec(floats).dimensions;
-        let half = self.integer_vector(&[16]);
-        let whole = OperandSpec::tensor_int32(dimensions.clone());
-        let build = &mut self.builder;
-        let bits = build.extended(E::Bitcast, [floats], whole.clone());
-        let upper = build.extended(E::RightShift, [bits, half], whole);
-        // Modulo the size of the type.
-        build.extended(E::Cast, [upper], OperandSpec::new(TENSOR_UINT16, dimensions))
-    }
-
     /// An operation whose result is the operator's only output.
     pub(super) fn emit_for(
         &mut self,
@@ -605,148 +584,6 @@ impl<'f> GraphImporter<'f, '_> {
             }
             _ => Err(Reason::new("only floats have a counterpart")),
         }
-    }
-
-    /// Whether a tensor is computed, or given, with a scale for each channel. The HAL has those for weights that are
-    /// constant or given, so its operand holds the integers as they are stored: with scale 1 and zero point 0.
-    pub(super) fn is_stored_by_channel(&self, index: usize) -> bool {
-        let tensor = self.tensor(index);
-        let Some(quantization) = &tensor.quantization else { return false };
-        let is_one_of = |types: &[TensorType]| types.iter().any(|it| *it as i8 == tensor.type_code);
-        let has_a_type = self.is_input[index]
-            && is_one_of(&[TensorType::Int8])
-            && quantization.zero_points.iter().all(|zero_point| *zero_point == 0);
-        let is_quantized = is_one_of(&[TensorType::Int8, TensorType::Uint8, TensorType::Int16]);
-        is_quantized && quantization.scales.len() > 1 && !self.is_constant(index) && !has_a_type
-    }
-
-    /// Refuses an operator that would take integers stored by channel for others: LiteRT has their scales in these
-    /// operators alone.
-    pub(super) fn check_channels(&self, builtin: B, operator: &Operator<'_>) -> Imported {
-        let is_moved = matches!(builtin, B::Reshape | B::ExpandDims | B::Squeeze | B::Transpose);
-        let has_weights = matches!(
-            builtin,
-            B::Conv2d | B::DepthwiseConv2d | B::FullyConnected | B::TransposeConv
-        );
-        let inputs = operator.inputs.iter().enumerate().filter_map(|(at, it)| Some((at, (*it)?)));
-        let is_taken = |at| is_moved || builtin == B::Dequantize || has_weights && at == 1;
-        let wrong_input = inputs.filter(|(at, _)| !is_taken(*at)).map(|(_, tensor)| tensor);
-        let is_given = is_moved || builtin == B::Quantize;
-        let wrong_output = operator.outputs.iter().copied().filter(|_| !is_given);
-        let wrong = wrong_input.chain(wrong_output).find(|it| self.is_stored_by_channel(*it));
-        wrong.map_or(Ok(()), |tensor| {
-            let name = self.tensor(tensor).shown_name();
-            Err(Reason::new(format!(
-                "{name} is computed with a scale for each channel, which this operator does not know"
-            )))
-        })
-    }
-
-    /// Scales and zero points by channel as constants that broadcast to their tensor; no zero points if all are 0.
-    fn channels(&mut self, index: usize) -> Imported<(OperandId, Option<OperandId>)> {
-        let tensor = self.tensor(index);
-        let name = tensor.shown_name();
-        let Some(quantization) = &tensor.quantization else {
-            return Err(Reason::new(format!("{name} has no scales")));
-        };
-        let axis = usize::try_from(quantization.dimension).unwrap_or(usize::MAX);
-        let (lengths, count) = (self.lengths(index), quantization.scales.len());
-        if lengths.get(axis).map(|length| *length as usize) != Some(count) {
-            return Err(Reason::new(format!("{name} has not as many scales as channels")));
-        }
-        let mut dimensions = vec![1; lengths.len() - axis];
-        dimensions[0] = lengths[axis];
-        self.file.allow(count.saturating_mul(2 * size_of::<f32>()))?;
-        let spec = OperandSpec::tensor_float32(dimensions);
-        let scales = self.builder.constant(spec.clone(), &quantization.scales);
-        if quantization.zero_points.iter().all(|zero_point| *zero_point == 0) {
-            return Ok((scales, None));
-        }
-        #[allow(clippy::cast_precision_loss)] // Those of 16 bits and less are exact.
-        let zero_point = |at| match quantization.zero_points[..] {
-            [one] => one as f32,
-            ref all => all.get(at).copied().unwrap_or(0) as f32,
-        };
-        let zero_points: Vec<f32> = (0..count).map(zero_point).collect();
-        Ok((scales, Some(self.builder.constant(spec, &zero_points))))
-    }
-
-    /// Gives a tensor that is stored by channel the value of floats.
-    pub(super) fn store_by_channel(&mut self, float: OperandId, output: usize) -> Imported {
-        let (scales, zero_points) = self.channels(output)?;
-        let spec = self.spec(output)?;
-        let floats = OperandSpec::tensor_float32(spec.dimensions.clone());
-        let none = self.builder.scalar_i32(0);
-        let mut steps = self.builder.operation(O::Div, [float, scales, none], floats.clone());
-        if let Some(zero_points) = zero_points {
-            // Rounded before the zero point is added: of halves the one away from 0 is meant, not from the zero point.
-            let wide = OperandSpec::new(OperandType::TensorQuant16Symm, spec.dimensions.clone());
-            let whole = self.builder.operation(O::Quantize, [steps], wide.quantized(1.0, 0));
-            let whole = self.builder.operation(O::Dequantize, [whole], floats.clone());
-            steps = self.builder.operation(O::Add, [whole, zero_points, none], floats);
-        }
-        let stored = self.builder.operation(O::Quantize, [steps], spec);
-        self.set(output, stored);
-        Ok(())
-    }
-
-    /// The real numbers of a tensor that is stored by channel.
-    fn of_stored_channels(&mut self, index: usize) -> Imported<OperandId> {
-        let stored = self.operand(index)?;
-        let (scales, zero_points) = self.channels(index)?;
-        let floats = OperandSpec::tensor_float32(self.builder.spec(stored).dimensions);
-        let none = self.builder.scalar_i32(0);
-        let mut steps = self.builder.operation(O::Dequantize, [stored], floats.clone());
-        if let Some(zero_points) = zero_points {
-            steps = self.builder.operation(O::Sub, [steps, zero_points, none], floats.clone());
-        }
-        Ok(self.builder.operation(O::Mul, [steps, scales, none], floats))
-    }
-
-    /// Whether the integers of a tensor have a scale for each channel and the HAL has no such type: they are computed,
-    /// have zero points, or no sign.
-    pub(super) fn has_other_channels(&self, index: usize) -> Imported<bool> {
-        if self.is_stored_by_channel(index) {
-            return Ok(true);
-        }
-        let element = self.element(index)?;
-        let quantization = self.tensor(index).quantization.as_ref();
-        let is_by_channel = element.is_quantized() && element != Element::Int16;
-        Ok(is_by_channel
-            && self.is_constant(index)
-            && quantization.is_some_and(|it| {
-                let has_zero_points = it.zero_points.iter().any(|zero_point| *zero_point != 0);
-                it.scales.len() > 1 && (has_zero_points || !element.becomes_int8())
-            }))
-    }
-
-    /// The real numbers of such a constant.
-    fn of_other_channels(&mut self, index: usize) -> Imported<OperandId> {
-        let wrong =
-            |what: &str| Reason::new(format!("{}: {what}", self.tensor(index).shown_name()));
-        let Some(quantization) = &self.tensor(index).quantization else {
-            return Err(wrong("it has no scales"));
-        };
-        let dimensions = self.dimensions(index, false);
-        let axis = usize::try_from(quantization.dimension).unwrap_or(usize::MAX);
-        let count = quantization.scales.len();
-        if dimensions.get(axis).map(|length| *length as usize) != Some(count) {
-            return Err(wrong("it has not as many scales as channels"));
-        }
-        let bytes = self.constant_bytes(index)?;
-        self.file.allow(bytes.len().saturating_mul(size_of::<f32>()))?;
-        let inner = element_count(&dimensions[axis + 1..]);
-        let is_signed = self.element(index)?.becomes_int8();
-        let real = |(at, byte): (usize, &u8)| {
-            let channel = at / inner.max(1) % count;
-            let stored = if is_signed { i64::from(byte.cast_signed()) } else { i64::from(*byte) };
-            let zero_point = quantization.zero_points.get(channel).copied().unwrap_or(0);
-            #[allow(clippy::cast_precision_loss)] // Zero points are those of 8 bits, or wrong.
-            let distance = stored.saturating_sub(zero_point) as f32;
-            quantization.scales[channel] * distance
-        };
-        let reals: Vec<f32> = bytes.iter().enumerate().map(real).collect();
-        Ok(self.builder.constant(OperandSpec::tensor_float32(dimensions), &reals))
     }
 
     /// The tensor as float32: dequantized if need be.

@@ -3,9 +3,9 @@
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
-use crate::file::Operator;
+use crate::file::{Operator, type_name};
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use nnhal_hal::{OperandSpec, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
 
 impl GraphImporter<'_, '_> {
@@ -27,10 +27,20 @@ impl GraphImporter<'_, '_> {
             }
             _ => (false, false),
         };
-        let [height, width] = *self.constant_integers(operator, 1)? else {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let Ok(size) = self.constant_integers(operator, 1) else {
+            let size = self.input(operator, 1)?;
+            return self.resize_to(
+                input,
+                size,
+                [align_corners, half_pixel_centers],
+                operation,
+                output,
+            );
+        };
+        let [height, width] = *size else {
             return Err(Reason::new("its size is not height and width"));
         };
-        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         if operation == O::ResizeNearestNeighbor && !self.has_resizing(output)? {
             let rule = Nearest { align_corners, half_pixel_centers };
             return self.gather_nearest(input, output, [height, width], rule);
@@ -56,6 +66,39 @@ impl GraphImporter<'_, '_> {
             return self.emit_float32(result, output);
         }
         self.emit(operation, &inputs, output)
+    }
+
+    /// The HAL's sizes are scalars, which nothing computes: our extension's is a tensor.
+    fn resize_to(
+        &mut self,
+        input: usize,
+        size: OperandId,
+        [align_corners, half_pixel_centers]: [bool; 2],
+        method: O,
+        output: usize,
+    ) -> Imported {
+        if !self.has_resizing(output)? {
+            let element = type_name(self.tensor(output).type_code);
+            return Err(Reason::new(format!(
+                "{element} is not resized to a size that is computed"
+            )));
+        }
+        // LiteRT's bilinear form of 16 bits is computed by floats here, as with a size that is known.
+        let is_wide = self.element(output)? == Element::Int16 && method == O::ResizeBilinear;
+        let image = if is_wide { self.as_float32(input)? } else { self.operand(input)? };
+        let inputs = [
+            image,
+            size,
+            self.builder.scalar_i32(i32::from(method == O::ResizeNearestNeighbor)),
+            self.builder.scalar_bool(align_corners),
+            self.builder.scalar_bool(half_pixel_centers),
+        ];
+        if is_wide {
+            let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+            let result = self.builder.extended(E::ResizeTo, inputs, spec);
+            return self.emit_float32(result, output);
+        }
+        self.emit(E::ResizeTo.operation_type(), &inputs, output)
     }
 
     /// Whether the HAL resizes images of a tensor's type.

@@ -137,7 +137,7 @@ fn options_of_a_detector_that_make_no_sense_are_named() {
     let no_map = "its options are no map of a FlexBuffer";
     assert_eq!(reasons(&detector(4, &[1, 2, 3])), [no_map]);
     assert_eq!(reasons(&detector(4, &[])), [no_map]);
-    let missing = "its options have no number \"max_detections\"";
+    let missing = "its options have no \"max_detections\"";
     assert_eq!(reasons(&detector(4, &numbers(&OPTIONS[1..]))), [missing]);
     let negative = "its option \"num_classes\" is -1, not a count";
     assert_eq!(reasons(&detector(4, &with("num_classes", -1))), [negative]);

@@ -49,12 +49,11 @@ const NEVER: &str = "
 | BFLOAT16 as a variable | within graphs it is held as float32, rounded where LiteRT rounds; inputs and outputs of a model have its bits |
 | READ_VARIABLE of what no CALL_ONCE of its subgraph assigns at first | LiteRT's execution fails there, unless another signature was run before that assigns it; here the model is refused |
 | Fourier transforms beyond RFFT2D | LiteRT's interpreter registers no other: `Irfft2d` is a custom operator of its tests, and TensorFlow's FFT are Flex operators |
-| Mfcc, AudioSpectrogram, NumericVerify | custom operators that LiteRT's interpreter has for sound and for comparing quantized models: not written |
+| NumericVerify that is to end an execution (`log_if_failed` with a `tolerance` from 0.1 on) | no operation ends one |
 | sparse weights as such | they are made dense when the file is imported: [measured](decisions/0076-sparse-weights-are-made-dense.md); of 24 published models one is sparse, and has no blocks |
 | INT2, INT4 and UINT4 beside constants | LiteRT's CAST makes them of floats, and nothing else takes them |
 | COMPLEX128, FLOAT8 | LiteRT 2.3 names the types, and its kernels refuse them |
-| tensors without elements, also where they follow from values | the HAL cannot say them |
-| a size of RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR that is computed | the HAL's is a number, not a tensor |
+| STABLEHLO_SCATTER whose lengths follow from values | importing it needs them |
 | WHILE whose variables change their size | the HAL's keep theirs |
 | lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
 | weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |

@@ -30,6 +30,7 @@ pub mod one_hot;
 pub mod random;
 pub mod range;
 pub mod reduce_window;
+pub mod resize_to;
 pub mod reverse_sequence;
 pub mod rng_bit_generator;
 pub mod scatter_nd;

@@ -126,6 +126,10 @@ const BINARY: &[Form] = &[Form::new(
     &[Parameter::column("output", 0)],
 )];
 
+/// What images are of.
+const RESIZED: &[Row] =
+    &[row(&[FLOAT32]), row(&[FLOAT16]), row(&[QUANT8]), row(&[QUANT8_SIGNED]), row(&[QUANT16])];
+
 /// What sums, differences and products are of.
 const SUMMED: &[Row] = &[
     row(&[FLOAT32]),
@@ -768,6 +772,22 @@ pub(super) static DYNAMIC_ROUND: Signature = signature(
     &[Form::new(SINCE, &[Parameter::column("input", 0)], &[Parameter::column("output", 0)])],
 );
 
+pub(super) static RESIZE_TO: Signature = signature(
+    E::ResizeTo,
+    RESIZED,
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::column("input", 0),
+            Parameter::tensor_int32("size"),
+            Parameter::int32("method"),
+            Parameter::bool("align corners"),
+            Parameter::bool("half pixel centers"),
+        ],
+        &[Parameter::column("output", 0)],
+    )],
+);
+
 impl E {
     /// Its argument types.
     pub fn signature(self) -> &'static Signature {
@@ -872,6 +892,7 @@ impl E {
             Self::DynamicFullyConnected => &DYNAMIC_FULLY_CONNECTED,
             Self::DynamicConv2d => &DYNAMIC_CONV_2D,
             Self::DynamicRound => &DYNAMIC_ROUND,
+            Self::ResizeTo => &RESIZE_TO,
         }
     }
 }

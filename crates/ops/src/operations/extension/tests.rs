@@ -255,6 +255,29 @@ fn where_lists_what_is_not_0() {
 }
 
 #[test]
+fn images_become_as_large_as_a_tensor_says() {
+    let call = |size: &[i32], method, [corners, centers]: [bool; 2]| {
+        let image = on(E::ResizeTo).input(tensor(TensorFloat32, [1, 1, 2, 1]), &[1.0, 3.0]);
+        let call = integers(image, size).int32s([method]).bool(corners).bool(centers);
+        call.output(tensor(TensorFloat32, []))
+    };
+    let edges = [false, false];
+    assert_eq!(
+        call(&[1, 4], 0, edges).result(),
+        (vec![1, 1, 4, 1], vec![1.0, 2.0, 3.0, 3.0]),
+        "bilinear"
+    );
+    assert_eq!(call(&[1, 4], 1, edges).result().1, [1.0, 1.0, 3.0, 3.0], "nearest");
+    assert_eq!(call(&[2, 3], 0, [true, false]).result().1, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    assert_eq!(call(&[1, 4], 0, [false, true]).result().1, [1.0, 1.5, 2.5, 3.0]);
+    for size in [&[0, 4][..], &[-1, 4], &[4], &[1, 2, 3]] {
+        assert!(call(size, 0, edges).run().is_err(), "{size:?}");
+    }
+    assert!(call(&[1, 4], 2, edges).run().is_err(), "there is no third method");
+    assert!(call(&[1, 4], 0, [true, true]).run().is_err(), "both");
+}
+
+#[test]
 fn one_hot_vectors_by_hand() {
     let call = |axis| {
         let call = integers(integers(on(E::OneHot), &[1, -1]), &[2]);

@@ -211,6 +211,16 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .stored(Quant::As(2))
                 .output(Quant::As(2))
         }
+        E::ResizeTo => {
+            let shape = [random.length(1, 2), random.length(1, 4), random.length(1, 4), 2];
+            let alignment = random.int(0, 2);
+            on(operation)
+                .tensor(&shape, random.reals(&shape, -9.0, 9.0))
+                .integers(&[random.int(1, 6), random.int(1, 6)])
+                .ints(&[random.int(0, 1)])
+                .scalars(&[f64::from(alignment == 1), f64::from(alignment == 2)])
+                .output(AS_INPUT)
+        }
         E::ReduceWindow => {
             let shape = random.shape(3, 5);
             let mut numbers = |least: i32, most: i32| -> Vec<i32> {
