@@ -601,6 +601,56 @@ fn sizes_that_follow_from_shapes_are_known() {
 }
 
 #[test]
+fn a_size_that_is_given_with_the_image_becomes_our_extensions_operation() {
+    for (builtin, method) in [(B::ResizeBilinear, 0), (B::ResizeNearestNeighbor, 1)] {
+        let mut draft = Draft::new();
+        let image = draft.tensor(T::Float32, &[1, 3, 5, 2]);
+        let size = draft.tensor(T::Int32, &[2]);
+        let resized = draft.tensor(T::Float32, &[1, 1, 1, 2]);
+        draft.operator(builtin, &[image, size], &[resized], None);
+        draft.ends(0, &[image, size], &[resized]);
+        let import = import(&draft);
+        assert_eq!(operations(&import), [E::ResizeTo.operation_type()]);
+        let operand =
+            &import.model.main.operands[import.model.main.operations[0].inputs[2] as usize];
+        let start = operand.location.offset as usize;
+        assert_eq!(import.model.operand_values[start..start + 4], i32::to_le_bytes(method));
+    }
+    let mut draft = Draft::new();
+    let image = draft.tensor(T::Int32, &[1, 3, 5, 2]);
+    let size = draft.tensor(T::Int32, &[2]);
+    let resized = draft.tensor(T::Int32, &[1, 1, 1, 2]);
+    draft.operator(B::ResizeNearestNeighbor, &[image, size], &[resized], None);
+    draft.ends(0, &[image, size], &[resized]);
+    assert_eq!(reasons(&draft), ["INT32 is not resized to a size that is computed"]);
+}
+
+#[test]
+fn what_has_no_elements_is_computed_as_the_hal_has_no_constants_of_it() {
+    // The shape of a scalar, as an output.
+    let mut draft = Draft::new();
+    let scalar = draft.tensor(T::Float32, &[]);
+    let shape = draft.tensor(T::Int32, &[0]);
+    draft.operator(B::Shape, &[scalar], &[shape], None);
+    draft.ends(0, &[scalar], &[shape]);
+    assert_eq!(operations(&import(&draft)), [E::Fill.operation_type()]);
+    // A part that is empty, which another operator takes.
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[4, 5]);
+    let (from, to, step) = (
+        draft.integers(&[2], &[3, 0]),
+        draft.integers(&[2], &[3, 5]),
+        draft.integers(&[2], &[1, 1]),
+    );
+    let [part, negative] = [0; 2].map(|_| draft.tensor(T::Float32, &[0, 5]));
+    let options = Some(BuiltinOptions::StridedSliceOptions(Box::default()));
+    draft.operator(B::StridedSlice, &[x, from, to, step], &[part], options);
+    draft.operator(B::Neg, &[part], &[negative], None);
+    draft.ends(0, &[x], &[negative]);
+    assert_eq!(operations(&import(&draft)), [O::StridedSlice, O::Neg]);
+}
+
+#[test]
 fn open_lengths_can_be_chosen() {
     let mut draft = Draft::new();
     let x = draft.tensor(T::Float32, &[1, 4]);
