@@ -4,6 +4,7 @@ use super::narrow::Narrow;
 use super::shape::Shape;
 use super::taps::{Access, Taps};
 use super::winograd::Winograd;
+use crate::gemm::few_columns::{self, FewColumns};
 use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
@@ -22,6 +23,8 @@ pub(super) enum Method {
     Pixels(Gemm),
     /// A row of the product is what an output pixel sees.
     Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    /// Few output channels: a row of the product is what an output pixel sees, or if nothing says how, an input pixel.
+    FewOutputs { product: FewColumns, access: Option<Access>, zeros: Vec<f32> },
     /// A tile of pixels of an image of few channels, row by row of it.
     Narrow(Narrow),
     /// Transforms around products of fewer values.
@@ -55,6 +58,11 @@ impl Convolution {
             let winograd = Winograd::new(shape, filter, bias, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Winograd(winograd) });
         }
+        if let Some(method) =
+            Self::of_few_outputs(shape, input_pixel_stride, [filter, bias], epilogue, preparation)?
+        {
+            return Ok(Self { shape: *shape, set, method });
+        }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
@@ -65,15 +73,9 @@ impl Convolution {
             let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
         }
-        let rows = |scratch_values| RowsPlan {
-            count: shape.output_pixels(),
-            line: shape.output_pixels(),
-            bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
-                .saturating_mul(size_of::<f32>()),
-            scratch_values,
-        };
         let gemm = |scratch_values, preparation: &mut Preparation| {
-            let gemm = Gemm::new(set, threads, rows(scratch_values), panels, epilogue);
+            let rows = Self::rows(shape, input_pixel_stride, scratch_values);
+            let gemm = Gemm::new(set, threads, rows, panels, epilogue);
             gemm.check_scratch(preparation).map(|()| gemm)
         };
         let method = if shape.is_matrix_product() {
@@ -89,6 +91,49 @@ impl Convolution {
         Ok(Self { shape: *shape, set, method })
     }
 
+    /// The method for few output channels, if it suits.
+    fn of_few_outputs(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        values: [&[f32]; 2],
+        epilogue: Epilogue,
+        preparation: &mut Preparation,
+    ) -> Result<Option<Method>, TooLarge> {
+        let contiguous = input_pixel_stride == shape.input_channels;
+        let access = (!shape.is_matrix_product()).then(|| Access::of(shape, contiguous));
+        let [segments, segment_depth] =
+            access.map_or([1, shape.input_channels], |access| access.segments(shape));
+        let sizes = few_columns::Sizes { columns: shape.output_channels, segments, segment_depth };
+        if shape.groups != 1
+            || access == Some(Access::Copies)
+            || !FewColumns::suits(preparation.set(), sizes)
+        {
+            return Ok(None);
+        }
+        let scratch_values = match access {
+            Some(access) => access.scratch_values(shape, sizes.block())?,
+            None => 0,
+        };
+        let zeros = match access {
+            Some(access) => preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
+            None => Vec::new(),
+        };
+        let rows = Self::rows(shape, input_pixel_stride, scratch_values);
+        let product = FewColumns::new(rows, sizes, epilogue, values, preparation)?;
+        Ok(Some(Method::FewOutputs { product, access, zeros }))
+    }
+
+    /// The rows of the product.
+    fn rows(shape: &Shape, input_pixel_stride: usize, scratch_values: usize) -> RowsPlan {
+        RowsPlan {
+            count: shape.output_pixels(),
+            line: shape.output_pixels(),
+            bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
+                .saturating_mul(size_of::<f32>()),
+            scratch_values,
+        }
+    }
+
     /// The sizes.
     pub fn shape(&self) -> &Shape {
         &self.shape
@@ -101,6 +146,7 @@ impl Convolution {
             Method::Taps { access: Access::Pixels, .. } => "indirect gemm",
             Method::Taps { access: Access::Spans, .. } => "indirect gemm by rows",
             Method::Taps { access: Access::Copies, .. } => "im2col gemm",
+            Method::FewOutputs { .. } => "dot products",
             Method::Winograd(_) => "winograd",
             Method::Narrow(_) => "direct",
         };
@@ -111,6 +157,7 @@ impl Convolution {
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+            Method::FewOutputs { product, .. } => product.scratch_bytes(),
             Method::Narrow(narrow) => narrow.scratch_bytes(&self.shape),
             Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
         }
@@ -140,6 +187,15 @@ impl Convolution {
             Method::Taps { gemm, access, zeros } => {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
                 gemm.run(team, &rows, residual, output, scratch);
+            }
+            Method::FewOutputs { product, access: None, .. } => {
+                let sizes = [shape.input_pixels(), 1, shape.input_channels];
+                let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
+                product.run(team, &rows, residual, output, scratch);
+            }
+            Method::FewOutputs { product, access: Some(access), zeros } => {
+                let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
+                product.run(team, &rows, residual, output, scratch);
             }
             Method::Narrow(narrow) => narrow.run(shape, team, input, residual, output, scratch),
             Method::Winograd(winograd) => {

@@ -42,6 +42,16 @@ impl Access {
         }
     }
 
+    /// How many segments a row has, and how many values of a group each of them.
+    pub(crate) fn segments(self, shape: &Shape) -> [usize; 2] {
+        let channels = shape.group_input_channels();
+        match self {
+            Self::Pixels => [shape.taps(), channels],
+            Self::Spans => [shape.filter[0], channels * shape.filter[1]],
+            Self::Copies => [1, channels * shape.taps()],
+        }
+    }
+
     /// Scratch values for `rows` output pixels.
     ///
     /// # Errors
@@ -166,19 +176,24 @@ impl<'a> Taps<'a> {
                         to.fill(MaybeUninit::new(self.zeros.as_ptr()));
                         continue;
                     };
-                    for (index, to) in to.iter_mut().enumerate() {
-                        let x = x + index;
-                        if (interior.0..interior.1).contains(&x) {
-                            let input_x = x * shape.stride[1] - shape.padding_before[1];
-                            to.write(self.pixel(n, input_y, input_x));
-                            continue;
+                    // Those that see no padding are side by side.
+                    let inside = interior.0.clamp(x, x + length)..interior.1.clamp(x, x + length);
+                    if !inside.is_empty() {
+                        let input_x = inside.start * shape.stride[1] - shape.padding_before[1];
+                        let mut at = self.pixel(n, input_y, input_x);
+                        for to in &mut to[inside.start - x..inside.end - x] {
+                            to.write(at);
+                            at = at.wrapping_add(step);
                         }
+                    }
+                    let outside = (x..inside.start).chain(inside.end.max(inside.start)..x + length);
+                    for index in outside.map(|outside| outside - x) {
                         let start = ((first + index) * filter_height + i) * span;
                         let copy = &mut scratch[start..start + span];
                         for (j, copy) in copy.chunks_exact_mut(channels.max(1)).enumerate() {
-                            copy.copy_from_slice(self.seen([n, y, x], [i, j]));
+                            copy.copy_from_slice(self.seen([n, y, x + index], [i, j]));
                         }
-                        to.write(copy.as_ptr());
+                        to[index].write(copy.as_ptr());
                     }
                 }
             }
@@ -216,20 +231,11 @@ impl<'a> Taps<'a> {
 // `filter[1] - 1` pixels on or more; and there are no gaps between pixels.
 unsafe impl Rows for Taps<'_> {
     fn segments(&self) -> usize {
-        match self.access {
-            Access::Pixels => self.shape.taps(),
-            Access::Spans => self.shape.filter[0],
-            Access::Copies => 1,
-        }
+        self.access.segments(self.shape)[0]
     }
 
     fn segment_depth(&self) -> usize {
-        let channels = self.shape.group_input_channels();
-        match self.access {
-            Access::Pixels => channels,
-            Access::Spans => channels * self.shape.filter[1],
-            Access::Copies => channels * self.shape.taps(),
-        }
+        self.access.segments(self.shape)[1]
     }
 
     fn groups(&self) -> usize {

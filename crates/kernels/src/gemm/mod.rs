@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod epilogue;
+pub(crate) mod few_columns;
 pub(crate) mod matrix;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]
@@ -403,13 +404,21 @@ impl Product<'_> {
         let step = self.gemm.tiles_by_panel;
         if step == 1 {
             let runs = self.gemm.panels.runs(panels, WORK_BETWEEN / products);
+            // Mostly one or two, which are found once and not for each of many small tiles.
+            let mut rest = runs.clone();
+            let first: [Option<Run>; 2] = std::array::from_fn(|_| rest.next());
             for rows in self.gemm.tile_rows(tiles) {
                 let segments = self.locate(&rows, scratch, &mut table);
-                for run in runs.clone() {
-                    if pace.is_over(products.saturating_mul(run.count)) {
-                        return;
+                let mut compute = |run: &Run| {
+                    let is_over = pace.is_over(products.saturating_mul(run.count));
+                    if !is_over {
+                        self.tile(&rows, segments, run, 0, stop);
                     }
-                    self.tile(&rows, segments, &run, 0, stop);
+                    is_over
+                };
+                if first.iter().flatten().any(&mut compute) || rest.clone().any(|run| compute(&run))
+                {
+                    return;
                 }
             }
             return;

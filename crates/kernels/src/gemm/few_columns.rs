@@ -1,0 +1,325 @@
+//! [`FewColumns`]: products with so few columns that a vector of them would be mostly empty. Lanes are values of the depth
+//! instead, and their sums are added up at the end.
+#![allow(unsafe_code)]
+
+use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan};
+use crate::disjoint::DisjointOutput;
+use crate::image::values_needed;
+use crate::packing::{PackedValues, product};
+use crate::parts::even_tasks;
+use crate::team::{Pace, part};
+use crate::vector::{Isa, Kernel, Simd};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// The sizes of the right side, and how the left side's rows are cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Columns of the right side, 1 to [`MOST_COLUMNS`].
+    pub(crate) columns: usize,
+    /// See [`Rows::segments`].
+    pub(crate) segments: usize,
+    /// See [`Rows::segment_depth`].
+    pub(crate) segment_depth: usize,
+}
+
+/// A matrix product of few columns with its right side packed and its rows cut into tasks.
+#[derive(Debug)]
+pub(crate) struct FewColumns {
+    isa: Isa,
+    rows: RowsPlan,
+    sizes: Sizes,
+    /// The biases, and for each column the weights of all segments, each filled up to whole vectors.
+    packed: PackedValues<f32>,
+    epilogue: Epilogue,
+    /// The tasks.
+    parts: usize,
+}
+
+/// With more columns a vector of them is full enough.
+const MOST_COLUMNS: usize = 4;
+
+/// Rows that are located at once, so that it costs little for each of them.
+const MOST_ROWS: usize = 64;
+
+/// Addresses that are located at once.
+const MOST_ADDRESSES: usize = MOST_ROWS * 8;
+
+/// Values of the rows that are located at once, if those are more than a tile's.
+const MOST_VALUES: usize = 8 << 10;
+
+/// Vectors that could be multiplied while the lanes of one are added up.
+const ADDING_UP: usize = 8;
+
+/// Deeper products are computed in parts, which [`Gemm`](super::Gemm) does.
+const MOST_DEPTH: usize = 1 << 15;
+
+/// A task should take a few microseconds at least.
+const LEAST_PRODUCTS: usize = 250_000;
+
+impl Sizes {
+    fn depth(&self) -> usize {
+        self.segments.saturating_mul(self.segment_depth)
+    }
+
+    /// How many rows are located at once: a multiple of a tile's.
+    pub(crate) fn block(&self) -> usize {
+        let rows = (MOST_ADDRESSES / self.segments).min(MOST_VALUES / self.depth().max(1));
+        (rows / 8 * 8).clamp(8, MOST_ROWS)
+    }
+}
+
+impl FewColumns {
+    /// Whether a product of these sizes takes less time than by lanes of columns.
+    pub(crate) fn suits(set: InstructionSet, sizes: Sizes) -> bool {
+        let Sizes { columns, segments, segment_depth } = sizes;
+        let depth = sizes.depth();
+        let vectors = segments.saturating_mul(segment_depth.div_ceil(Isa::of(set).lanes()));
+        (1..=MOST_COLUMNS).contains(&columns)
+            && (1..=MOST_SEGMENTS).contains(&segments)
+            && depth <= MOST_DEPTH
+            && columns * (vectors + ADDING_UP) < depth
+    }
+
+    /// Packs columns, each the weights of all segments one after the other, and a bias for each.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
+    /// # Panics
+    /// If the sizes do not [suit](Self::suits), or there are fewer biases, or weights, where there are any.
+    pub(crate) fn new(
+        rows: RowsPlan,
+        sizes: Sizes,
+        epilogue: Epilogue,
+        [weights, bias]: [&[f32]; 2],
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        assert!(Self::suits(preparation.set(), sizes), "not few columns: {sizes:?}");
+        let isa = Isa::of(preparation.set());
+        let Sizes { columns, segments, segment_depth } = sizes;
+        let padded = segment_depth.next_multiple_of(isa.lanes());
+        let count = columns * (1 + segments * padded);
+        let packed = preparation.pack(count, |values: &mut [f32], _| {
+            let (biases, columns) = values.split_at_mut(columns);
+            biases.copy_from_slice(bias);
+            let segments = columns.chunks_exact_mut(padded);
+            for (to, from) in segments.zip(weights.chunks_exact(segment_depth)) {
+                to[..segment_depth].copy_from_slice(from);
+            }
+        })?;
+        let products = rows.count.saturating_mul(columns * segments * segment_depth);
+        let threads = preparation.threads();
+        let parts = match products / LEAST_PRODUCTS {
+            0 => 1,
+            worth => even_tasks(worth.max(threads), threads, 4).clamp(1, rows.count.max(1)),
+        };
+        let made = Self { isa, rows, sizes, packed, epilogue, parts };
+        let scratch = product(&[parts, made.task_scratch_values(), size_of::<f32>()]);
+        preparation.check_scratch::<u8>(&[scratch.unwrap_or(usize::MAX)])?;
+        Ok(made)
+    }
+
+    /// Values of scratch memory of a task: whole cache lines.
+    fn task_scratch_values(&self) -> usize {
+        self.rows.scratch_values.next_multiple_of(16)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.parts * self.task_scratch_values() * size_of::<f32>()
+    }
+
+    /// Computes the product. The output's pixels are its rows.
+    ///
+    /// # Panics
+    /// If the rows are others than planned, or the output, the residual or the scratch memory is too small.
+    pub(crate) fn run(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let Sizes { columns, segments, segment_depth } = self.sizes;
+        assert_eq!(
+            [rows.segments(), rows.segment_depth()],
+            [segments, segment_depth],
+            "other rows"
+        );
+        let planned = self.rows.scratch_values;
+        assert!(rows.scratch_values(self.sizes.block()) <= planned, "more scratch memory");
+        let needed = values_needed(self.rows.count, columns, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
+        let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
+        let scratch = DisjointOutput::new(scratch);
+        let by_task = self.task_scratch_values();
+        team.run_long(self.parts, &|task, stop| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            let mut pace = Pace::new(stop);
+            let of_task = part(self.rows.count, self.parts, task);
+            let mut sums = [0.0; MOST_ROWS * MOST_COLUMNS];
+            let mut next = of_task.start;
+            while next < of_task.end {
+                let block = next..of_task.end.min(next + self.sizes.block());
+                if pace.is_over(block.len() * columns * self.sizes.depth()) {
+                    return;
+                }
+                self.block(rows, block.clone(), residual, scratch, &mut sums);
+                let first = block.start * stride;
+                if stride == columns {
+                    // SAFETY: rows are one task's only.
+                    let to = unsafe { values.slice(first, block.len() * columns) };
+                    to.copy_from_slice(&sums[..block.len() * columns]);
+                } else {
+                    for (row, sums) in sums.chunks_exact(columns).take(block.len()).enumerate() {
+                        // SAFETY: as above.
+                        let to = unsafe { values.slice(first + row * stride, columns) };
+                        to.copy_from_slice(sums);
+                    }
+                }
+                next = block.end;
+            }
+        });
+    }
+
+    /// The results of a block, row by row.
+    fn block(
+        &self,
+        rows: &dyn Rows,
+        block: Range<usize>,
+        residual: Option<Image<'_, f32>>,
+        scratch: &mut [f32],
+        to: &mut [f32],
+    ) {
+        let Sizes { columns, segments, segment_depth } = self.sizes;
+        let mut table = [MaybeUninit::<*const f32>::uninit(); MOST_ADDRESSES];
+        let table = &mut table[..block.len() * segments];
+        table.fill(MaybeUninit::new(std::ptr::null()));
+        rows.locate(block.clone(), scratch, table);
+        // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
+        let table = unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) };
+        let (biases, weights) = self.packed.values().split_at(columns);
+        let residual = residual.map(|residual| Image {
+            values: &residual.values[block.start * residual.pixel_stride..],
+            ..residual
+        });
+        let epilogue = &self.epilogue;
+        let rows = block.len();
+        let block = Block { table, rows, segment_depth, biases, weights, residual, epilogue };
+        match columns {
+            1 => self.isa.run(OfColumns::<1, 8>(block, to)),
+            2 => self.isa.run(OfColumns::<2, 4>(block, to)),
+            3 => self.isa.run(OfColumns::<3, 2>(block, to)),
+            _ => self.isa.run(OfColumns::<MOST_COLUMNS, 2>(block, to)),
+        }
+    }
+}
+
+/// Rows that are next to each other.
+struct Block<'a> {
+    /// For each segment, where the rows of it are: at each address `segment_depth` values, as [`Rows`] promises.
+    table: &'a [*const f32],
+    rows: usize,
+    segment_depth: usize,
+    biases: &'a [f32],
+    /// See [`FewColumns::packed`].
+    weights: &'a [f32],
+    /// What is added, from the first row on.
+    residual: Option<Image<'a, f32>>,
+    epilogue: &'a Epilogue,
+}
+
+/// The results of a block, row by row: of a constant number of columns, in tiles of a constant number of rows.
+struct OfColumns<'a, const COLUMNS: usize, const ROWS: usize>(Block<'a>, &'a mut [f32]);
+
+impl<const COLUMNS: usize, const ROWS: usize> Kernel for OfColumns<'_, COLUMNS, ROWS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self(block, to) = self;
+        let rows = block.rows;
+        let to = &mut to[..rows * COLUMNS];
+        let mut tiles = to.chunks_exact_mut(COLUMNS * ROWS);
+        let mut row = 0;
+        for tile in tiles.by_ref() {
+            tile.copy_from_slice(sums::<S, COLUMNS, ROWS>(simd, &block, row).as_flattened());
+            row += ROWS;
+        }
+        for (row, to) in (row..).zip(tiles.into_remainder().chunks_exact_mut(COLUMNS)) {
+            to.copy_from_slice(&sums::<S, COLUMNS, 1>(simd, &block, row)[0]);
+        }
+        if let Some(residual) = block.residual {
+            for (row, to) in to.chunks_exact_mut(COLUMNS).enumerate() {
+                let values = &residual.values[row * residual.pixel_stride..];
+                to.iter_mut().zip(values).for_each(|(to, value)| *to += value);
+            }
+        }
+        for to in to.chunks_mut(S::LANES) {
+            let value = block.epilogue.apply(simd, simd.load_partial(to, 0.0));
+            simd.store_partial(value, to);
+        }
+    }
+}
+
+/// The sums of some rows, with the biases.
+#[inline(always)]
+fn sums<S: Simd, const COLUMNS: usize, const ROWS: usize>(
+    simd: S,
+    block: &Block<'_>,
+    first: usize,
+) -> [[f32; COLUMNS]; ROWS] {
+    let Block { table, rows, segment_depth, weights, .. } = *block;
+    let mut sums = [[simd.splat(0.0); COLUMNS]; ROWS];
+    let whole = segment_depth / S::LANES * S::LANES;
+    let padded = segment_depth.next_multiple_of(S::LANES);
+    let by_column = weights.len() / COLUMNS;
+    for (index, segment) in table.chunks_exact(rows).enumerate() {
+        let segment = &segment[first..first + ROWS];
+        let of_segment: [&[f32]; COLUMNS] =
+            std::array::from_fn(|column| &weights[column * by_column + index * padded..][..padded]);
+        // SAFETY: at each address there are so many values, which do not change meanwhile.
+        let rows: [&[f32]; ROWS] = std::array::from_fn(|row| unsafe {
+            std::slice::from_raw_parts(segment[row], segment_depth)
+        });
+        let mut at = 0;
+        while at < whole {
+            let weights: [S::F; COLUMNS] =
+                std::array::from_fn(|column| simd.load(&of_segment[column][at..]));
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let value = simd.load(&row[at..]);
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum = simd.fma(value, weight, *sum);
+                }
+            }
+            at += S::LANES;
+        }
+        if at < segment_depth {
+            let weights: [S::F; COLUMNS] =
+                std::array::from_fn(|column| simd.load(&of_segment[column][at..]));
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let value = simd.load_partial(&row[at..], 0.0);
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum = simd.fma(value, weight, *sum);
+                }
+            }
+        }
+    }
+    sums.map(|row| {
+        let mut all = [0.0; COLUMNS];
+        for ((to, sum), bias) in all.iter_mut().zip(row).zip(block.biases) {
+            *to = simd.sum(sum) + bias;
+        }
+        all
+    })
+}
