@@ -63,13 +63,17 @@ impl Convolution {
         {
             return Ok(Self { shape: *shape, set, method });
         }
-        let blocking = Blocking::of(set);
+        let contiguous = input_pixel_stride == shape.input_channels;
+        let is_narrow = !shape.is_matrix_product() && Narrow::suits(shape, contiguous);
+        let blocking = match is_narrow {
+            true => Blocking::of(set),
+            false => Blocking::for_columns(set, shape.group_output_channels()),
+        };
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
         let bias = |n: usize| bias[n];
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
-        let contiguous = input_pixel_stride == shape.input_channels;
-        if !shape.is_matrix_product() && Narrow::suits(shape, contiguous) {
+        if is_narrow {
             let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
         }

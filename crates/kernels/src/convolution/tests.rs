@@ -198,6 +198,69 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+    #[test]
+    fn few_output_channels(
+        batch in 1_usize..3, input in [1_usize..9, 1_usize..30], output in [1_usize..8, 1_usize..30],
+        input_channels in prop_oneof![1_usize..20, 100_usize..140], output_channels in 1_usize..5,
+        filter in prop_oneof![Just([1_usize, 1]), [1_usize..5, 1_usize..5]],
+        stride in [1_usize..3, 1_usize..3], dilation in [1_usize..3, 1_usize..3],
+        padding_before in [0_usize..4, 0_usize..4], gaps in [0_usize..2, 0_usize..2],
+        is_plain: bool, with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, input_channels, output, output_channels, filter, stride, dilation,
+            padding_before, groups: 1,
+        };
+        let plain = Shape {
+            output: input, filter: [1, 1], stride: [1, 1], padding_before: [0, 0], ..shape
+        };
+        check(if is_plain { &plain } else { &shape }, gaps, with_residual, threads, seed);
+    }
+
+    #[test]
+    fn numbers_of_columns_that_have_tiles_of_their_own_form(
+        input in [1_usize..9, 1_usize..30], input_channels in 1_usize..40,
+        output_channels in prop_oneof![1_usize..9, 17_usize..25, 33_usize..41, 65_usize..73],
+        gaps in [0_usize..2, 0_usize..2], with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch: 1, input, input_channels, output: input, output_channels, filter: [1, 1],
+            stride: [1, 1], dilation: [1, 1], padding_before: [0, 0], groups: 1,
+        };
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+}
+
+#[test]
+fn few_output_channels_are_dot_products_where_the_depth_is_worth_it() {
+    let method = |input_channels, output_channels| {
+        let shape = Shape { input_channels, output_channels, stride: [1, 1], ..PLAIN };
+        let (filter, bias) = (vec![0.0; shape.filter_values()], vec![0.0; output_channels]);
+        InstructionSet::available()
+            .skip(1)
+            .map(|set| {
+                let mut preparation = Preparation::new(set, 1).without_winograd();
+                let none = Epilogue::NONE;
+                let kernel = Convolution::prepare(
+                    &shape,
+                    input_channels,
+                    &filter,
+                    &bias,
+                    none,
+                    &mut preparation,
+                );
+                matches!(kernel.unwrap().method, Method::FewOutputs { .. })
+            })
+            .collect::<Vec<_>>()
+    };
+    let all = |dots: &[bool], expected| dots.iter().all(|dots| *dots == expected);
+    assert!(all(&method(8, 1), true) && all(&method(64, 4), true));
+    assert!(all(&method(1, 1), false) && all(&method(64, 5), false));
+}
+
 const PLAIN: Shape = Shape {
     batch: 1,
     input: [9, 11],

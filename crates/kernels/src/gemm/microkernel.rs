@@ -32,6 +32,22 @@ impl Blocking {
         Self { rows, vectors, lanes: isa.lanes() }
     }
 
+    /// The one that leaves the fewest registers empty for this many columns: a panel of one vector, which an odd number of
+    /// them ends with, has too few sums for an instruction set that has few registers.
+    pub(crate) fn for_columns(set: InstructionSet, columns: usize) -> Self {
+        let blocking = Self::of(set);
+        let registers = Isa::of(set).registers();
+        let [rows, vectors] = match columns.div_ceil(blocking.lanes) {
+            1 => [12, 1],
+            3 | 5 | 9 => [4, 3],
+            _ => return blocking,
+        };
+        match has_tile(registers, rows, vectors) && registers < 32 {
+            true => Self { rows, vectors, ..blocking },
+            false => blocking,
+        }
+    }
+
     /// Columns of a panel.
     pub(crate) fn columns(self) -> usize {
         self.vectors * self.lanes
@@ -67,7 +83,7 @@ macro_rules! for_rows {
 
 macro_rules! for_vectors {
     ($body:block) => {
-        unrolled! { VECTOR < VECTORS, 0 1 => $body }
+        unrolled! { VECTOR < VECTORS, 0 1 2 => $body }
     };
 }
 
@@ -83,8 +99,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Nothing asks for larger tiles, and what is never run need not be compiled.
-        let [rows, vectors] = const { largest_tile(S::REGISTERS) };
-        if ROWS > rows || VECTORS > vectors {
+        if const { !has_tile(S::REGISTERS, ROWS, VECTORS) } {
             unreachable!("no such tile");
         }
         let Self { tile, mut biases } = self;
@@ -257,6 +272,19 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
     }
 }
 
+/// Whether there are tiles of so many rows and vectors: the largest ones, and such as are of another form and fill the
+/// registers too.
+const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
+    let [most_rows, most_vectors] = largest_tile(registers);
+    let is_of_another_form = match vectors {
+        1 => rows <= 12,
+        3 => rows <= 4,
+        _ => false,
+    };
+    rows <= most_rows && vectors <= most_vectors
+        || registers >= 16 && registers < 32 && is_of_another_form
+}
+
 /// Computes a tile.
 ///
 /// # Safety
@@ -366,5 +394,6 @@ unsafe fn run_part(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>, biase
         (8, 1) (9, 1) (10, 1) (11, 1) (12, 1) (13, 1) (14, 1)
         (1, 2) (2, 2) (3, 2) (4, 2) (5, 2) (6, 2) (7, 2)
         (8, 2) (9, 2) (10, 2) (11, 2) (12, 2) (13, 2) (14, 2)
+        (1, 3) (2, 3) (3, 3) (4, 3)
     }
 }

@@ -147,7 +147,7 @@ impl Pixels<'_> {
                 let start = pixel * self.input.pixel_stride + channel;
                 let values = &self.input.values[start..start + count];
                 for (index, sum) in row.iter_mut().enumerate() {
-                    let value = if N == 1 {
+                    let value = if values.len() < N * S::LANES {
                         simd.load_partial(values, 0.0)
                     } else {
                         simd.load(&values[index * S::LANES..])
