@@ -157,17 +157,15 @@ operator's smallest case. NumPy, by which values get to LiteRT, has none of 4 or
 `litert-judge`'s `mutants` took them through description, import, preparation and a run on both devices (2026-11-25, two processors
 with other work). None was a fault: a panic, a step of over two seconds twice, or the end of the process.
 
-| | by structure (seed 15) | by bytes (seed 16) |
-|---|--:|--:|
-| mutants | 50,000 | 50,000 |
-| described | 40,544 | 10,599 |
-| imported | 31,469 | 9,022 |
-| prepared on `nnhal-cpu`, on `nnhal-reference` | 31,173, 31,184 | 8,926, 8,927 |
-| run on `nnhal-cpu`, on `nnhal-reference` | 30,735, 30,725 | 8,727, 8,713 |
-| faults | 0 | 0 |
-| most memory of the process, MB | 1,645 | 1,142 |
-
-The same mutants again gave counts that differ by up to 3: preparing and running get a second each, and the machine had other work.
+| | by structure and by bytes in turn (seed 1) |
+|---|--:|
+| mutants | 100,000 |
+| described | 51,311 |
+| imported | 40,681 |
+| prepared on `nnhal-cpu`, on `nnhal-reference` | 40,312, 40,312 |
+| run on `nnhal-cpu`, on `nnhal-reference` | 39,766, 39,743 |
+| faults | 0 |
+| most memory of the process, MB | 713 |
 """
 
 if __name__ == "__main__":
