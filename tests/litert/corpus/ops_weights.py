@@ -150,6 +150,27 @@ def by_block(name, shape, units, size, act="NONE"):
     return f"fully_connected_blockwise_{name}", make
 
 
+def rows_by_block(name, table, size, rows, dtype):
+    """A table of int4 or int2 rows with a scale for each block of one."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"embedding_lookup_blockwise_{name}")
+        least = {"int4": -8, "int2": -2}[dtype]
+        scales = draw(rng, (table[0], table[1] // size), 0.01, 0.1).astype(np.float16)
+        x = main.input("x", (len(rows),), "int32")
+        of_table = main.const("scales", scales)
+        values = main.const("values", rng.integers(least, -least, table).astype(np.int8), dtype)
+        quant = schema.QuantizationParametersT()
+        quant.detailsType, quant.details = schema.QuantizationDetails.BlockwiseQuantization, schema.BlockwiseQuantizationT()
+        quant.details.scales, quant.details.blockSize = of_table.index, size
+        values.raw.quantization = quant
+        y = main.tensor("y", (len(rows), table[1]))
+        main.outputs(*main.op("EMBEDDING_LOOKUP", [x, values], [y]))
+        return judge.Made(file.finish(), [judge.Run([np.array(rows, np.int32)])], "schema", "hybrid_block")
+    return f"embedding_lookup_blockwise_{name}", make
+
+
 def transpose_conv(name, image, kernel, out, result, types=QUANT, stride=(2, 2), padding="SAME",
                    with_bias=True, act="NONE"):
     inputs = [Const(np.array(result, np.int32)), filters(name, (out, *kernel, image[-1])), In(image)]
@@ -158,6 +179,12 @@ def transpose_conv(name, image, kernel, out, result, types=QUANT, stride=(2, 2),
     return Single(f"transpose_conv_{name}", "TRANSPOSE_CONV", inputs,
                   dict(padding=padding, strideH=stride[0], strideW=stride[1],
                        fusedActivationFunction=act), types, data_input=2)
+
+
+def lookups_by_block():
+    yield rows_by_block("int4", (7, 64), 32, (0, 6, 3, 3), "int4")
+    yield rows_by_block("int2", (5, 64), 32, (4, 1), "int2")
+    yield rows_by_block("of_one_block", (9, 32), 32, (8,), "int4")
 
 
 def transposed():
@@ -245,6 +272,6 @@ def pooling():
 
 
 def all_cases():
-    for group in (convolutions, depthwise_convolutions, fully_connected, transposed,
+    for group in (convolutions, depthwise_convolutions, fully_connected, lookups_by_block, transposed,
                   three_dimensional, matrix_products, rotations, pooling):
         yield from group()

@@ -4,10 +4,11 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use nnhal_hal::{OperandId, OperandSpec};
+use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
+use std::borrow::Cow;
 
-impl GraphImporter<'_, '_> {
+impl<'f> GraphImporter<'f, '_> {
     /// Input, weights and bias of FULLY_CONNECTED whose weights have a scale for each block; `None` if they do not.
     ///
     /// TensorFlow Lite rounds each row of the input to 8 bits while it runs, and so does the result. The weights become
@@ -40,8 +41,58 @@ impl GraphImporter<'_, '_> {
         Ok(Some(vec![operand, weights, self.bias(operand, weights, bias, units)?]))
     }
 
+    /// Rows of a table whose weights have a scale for each block, each times its scales, of EMBEDDING_LOOKUP.
+    pub(super) fn rows_by_block(
+        &mut self,
+        lookups: OperandId,
+        values: usize,
+        output: usize,
+    ) -> Imported {
+        let [count, width] = *self.lengths(values) else {
+            let rank = self.lengths(values).len();
+            return Err(Reason::new(format!("its table by block has {rank} axes, expected 2")));
+        };
+        let Blockwise { size, scales, weights } = self.blockwise(values, [count, width])?;
+        let blocks = width / size;
+        let steps = OperandSpec::new(OperandType::TensorQuant8AsymmSigned, [count, width]);
+        let steps = self.builder.constant_bytes(steps.quantized(1.0, 0), &weights);
+        let scales = self.builder.constant(OperandSpec::tensor_float32([count, blocks]), &scales);
+        let &[found] = &self.builder.spec(lookups).dimensions[..] else {
+            return Err(Reason::new("its numbers of rows have not one axis"));
+        };
+        if found == 0 {
+            return Err(Reason::new("how many rows it looks up must be known here"));
+        }
+        let rows = OperandSpec::new(OperandType::TensorQuant8AsymmSigned, [found, width]);
+        let rows = rows.quantized(1.0, 0);
+        let rows = self.builder.operation(O::EmbeddingLookup, [lookups, steps], rows);
+        let float = OperandSpec::tensor_float32([found, width]);
+        let rows = self.builder.operation(O::Dequantize, [rows], float.clone());
+        let by_block = OperandSpec::tensor_float32([found, blocks, size]);
+        let rows = self.reshape(rows, by_block.clone())?;
+        let factors = OperandSpec::tensor_float32([found, blocks]);
+        let factors = self.builder.operation(O::EmbeddingLookup, [lookups, scales], factors);
+        let factors = self.reshape(factors, OperandSpec::tensor_float32([found, blocks, 1]))?;
+        let none = self.builder.scalar_i32(0);
+        let scaled = self.builder.operation(O::Mul, [rows, factors, none], by_block);
+        let scaled = self.reshape(scaled, float)?;
+        self.emit_float32(scaled, output)
+    }
+
     /// The weights as floats.
-    fn weights_by_block(&mut self, filter: usize, [units, width]: [u32; 2]) -> Imported<OperandId> {
+    fn weights_by_block(&mut self, filter: usize, shape: [u32; 2]) -> Imported<OperandId> {
+        let Blockwise { size, scales, weights } = self.blockwise(filter, shape)?;
+        self.file.allow(weights.len().saturating_mul(size_of::<f32>()))?;
+        let blocks = weights.chunks_exact(size as usize).zip(&scales);
+        let floats = blocks.flat_map(|(block, scale)| {
+            block.iter().map(move |weight| f32::from(weight.cast_signed()) * scale)
+        });
+        let floats: Vec<f32> = floats.collect();
+        Ok(self.builder.constant(OperandSpec::tensor_float32(shape), &floats))
+    }
+
+    /// The scales and the weights of a constant.
+    fn blockwise(&self, filter: usize, [units, width]: [u32; 2]) -> Imported<Blockwise<'f>> {
         let tensor = self.tensor(filter);
         let wrong = |what: String| Reason::new(format!("{}: {what}", tensor.shown_name()));
         let element = Element::of(tensor).filter(|it| it.becomes_int8());
@@ -71,12 +122,15 @@ impl GraphImporter<'_, '_> {
             return Err(wrong(format!("{found} scales, expected {units} times {count}")));
         }
         let weights = self.bytes_of(filter, element)?;
-        self.file.allow(weights.len().saturating_mul(size_of::<f32>()))?;
-        let blocks = weights.chunks_exact(blocks.size as usize).zip(&scales);
-        let floats = blocks.flat_map(|(block, scale)| {
-            block.iter().map(move |weight| f32::from(weight.cast_signed()) * scale)
-        });
-        let floats: Vec<f32> = floats.collect();
-        Ok(self.builder.constant(OperandSpec::tensor_float32([units, width]), &floats))
+        Ok(Blockwise { size: blocks.size, scales, weights })
     }
+}
+
+/// Weights with a scale for each block, row by row.
+struct Blockwise<'a> {
+    /// Weights of a block, above 0.
+    size: u32,
+    scales: Vec<f32>,
+    /// 8 bits with a sign each.
+    weights: Cow<'a, [u8]>,
 }

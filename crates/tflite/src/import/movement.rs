@@ -521,6 +521,10 @@ impl GraphImporter<'_, '_> {
     fn embedding_lookup(&mut self, operator: &Operator<'_>) -> Imported {
         let (lookups, values) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
+        if self.tensor(values).blocks.is_some() {
+            let lookups = self.operand(lookups)?;
+            return self.rows_by_block(lookups, values, output);
+        }
         let values = if self.element(output)? == Element::Float32 {
             self.as_float32(values)?
         } else {

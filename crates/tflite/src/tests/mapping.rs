@@ -171,6 +171,25 @@ fn weights_with_scales_by_block_become_floats_beside_rounded_rows() {
 }
 
 #[test]
+fn rows_with_scales_by_block_stay_8_bits_until_they_are_looked_up() {
+    let mut draft = blockwise_layer(2, &[0.5, 0.25, 1.0, 2.0]);
+    let graph = draft.graph(0);
+    let operators = graph.operators.take().unwrap();
+    let weights = operators[0].inputs.as_ref().unwrap()[1];
+    let (rows, found) = (draft.tensor(T::Int32, &[3]), draft.tensor(T::Float32, &[3, 4]));
+    draft.operator(B::EmbeddingLookup, &[rows, weights], &[found], None);
+    draft.ends(0, &[rows], &[found]);
+    let import = import(&draft);
+    let wanted = [O::EmbeddingLookup, O::Dequantize, O::Reshape, O::EmbeddingLookup, O::Reshape];
+    assert_eq!(operations(&import), [&wanted[..], &[O::Mul, O::Reshape]].concat());
+    let main = &import.model.main;
+    let table = &main.operands[main.operations[0].inputs[1] as usize];
+    assert_eq!(table.operand_type, OperandType::TensorQuant8AsymmSigned);
+    let bytes = &import.model.operand_values[table.location.offset as usize..][..8];
+    assert_eq!(bytes, [1, 2, 3, 4, 0xF8, 7, 0xFF, 0]);
+}
+
+#[test]
 fn blocks_that_do_not_fit_their_weights_are_refused() {
     for (size, scales, reason) in [
         (3, 2, "blocks of 3 do not fit rows of 4"),

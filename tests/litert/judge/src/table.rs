@@ -56,7 +56,6 @@ const NEVER: &str = "
 | STABLEHLO_SCATTER whose lengths follow from values | importing it needs them |
 | WHILE whose variables change their size | the HAL's keep theirs |
 | lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
-| weights with a scale for each block of elements, but those of FULLY_CONNECTED | not written yet; they are refused |
 | Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
 
 StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.
