@@ -4,16 +4,17 @@
 
 #![no_main]
 
+use libfuzzer_sys::arbitrary::{Result, Unstructured};
+use libfuzzer_sys::fuzz_target;
 use nnhal_burst::datum::{DATUM_BYTES, FmqRequestDatum, FmqResultDatum};
 use nnhal_burst::packet::{PacketError, RequestPacket, ResultPacket};
 use nnhal_burst::queue::{Grantor, MessageQueue, MqDescriptor, QueueError, Reader, Writer};
+use nnhal_burst::server::UnthreadedServer;
 use nnhal_burst::{BurstCallback, BurstContext, BurstServer};
 use nnhal_hal::{
     Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, Memory, OutputShape,
     PreparedModel, Request, Timing,
 };
-use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -64,13 +65,26 @@ impl BurstCallback for Callback {
     }
 }
 
-struct Service {
-    server: BurstServer,
+struct Service<S> {
+    server: S,
     requests: Writer<FmqRequestDatum>,
     results: Reader<FmqResultDatum>,
 }
 
-static SERVICE: LazyLock<Mutex<Service>> = LazyLock::new(|| {
+/// Answers on the thread that asks: where other processes are busy, waking another thread takes longer than all else.
+static SERVICE: LazyLock<Mutex<Service<UnthreadedServer>>> =
+    LazyLock::new(|| service(UnthreadedServer::new));
+
+/// Answers as a real one does. One packet of 256 goes there.
+static THREADED: LazyLock<Mutex<Service<BurstServer>>> =
+    LazyLock::new(|| service(BurstServer::new));
+
+type Requests = MessageQueue<FmqRequestDatum>;
+type Results = MessageQueue<FmqResultDatum>;
+type Start<S> =
+    fn(Arc<dyn PreparedModel>, Arc<dyn BurstCallback>, Requests, Results) -> nnhal_hal::Result<S>;
+
+fn service<S>(start: Start<S>) -> Mutex<Service<S>> {
     let requests = MessageQueue::create(CAPACITY).expect("a queue");
     // Shorter than some results.
     let results = MessageQueue::create(16).expect("a queue");
@@ -79,10 +93,10 @@ static SERVICE: LazyLock<Mutex<Service>> = LazyLock::new(|| {
         MessageQueue::open(results.descriptor().expect("descriptors")).expect("a queue"),
     );
     let callback = Arc::new(Callback(Memory::allocate(64).expect("memory")));
-    let server = BurstServer::new(Arc::new(Shapes), callback, theirs.0, theirs.1).expect("a burst");
+    let server = start(Arc::new(Shapes), callback, theirs.0, theirs.1).expect("a burst");
     let (requests, results) = (requests.into_writer(), results.into_reader());
     Mutex::new(Service { server, requests, results })
-});
+}
 
 fuzz_target!(|data: &[u8]| {
     let mut source = Unstructured::new(data);
@@ -139,8 +153,15 @@ fn packets(source: &mut Unstructured<'_>) -> Result<()> {
         assert_eq!(again.len(), data.len());
     }
     if !data.is_empty() && data.len() <= CAPACITY {
-        let free = source.arbitrary::<u8>()? % 8;
-        answer(&data, &decoded, free.into());
+        let free = i32::from(source.arbitrary::<u8>()? % 8);
+        // What has run out of bytes says yes.
+        if source.ratio(255, 256)? {
+            let mut service = SERVICE.lock().expect("no panic before");
+            answer(&mut service, UnthreadedServer::answer, &data, &decoded, free);
+        } else {
+            let mut service = THREADED.lock().expect("no panic before");
+            answer(&mut service, |_| true, &data, &decoded, free);
+        }
     }
     Ok(())
 }
@@ -174,11 +195,17 @@ fn good(source: &mut Unstructured<'_>) -> Result<Vec<FmqRequestDatum>> {
 }
 
 /// The service's answer is the one that the packet deserves.
-fn answer(data: &[FmqRequestDatum], decoded: &Result<RequestPacket, PacketError>, free: i32) {
-    let mut service = SERVICE.lock().expect("no panic before");
-    let Service { server, requests, results } = &mut *service;
+fn answer<S: BurstContext>(
+    service: &mut Service<S>,
+    goes_on: impl Fn(&mut S) -> bool,
+    data: &[FmqRequestDatum],
+    decoded: &Result<RequestPacket, PacketError>,
+    free: i32,
+) {
+    let Service { server, requests, results } = service;
     server.free_memory(free);
     requests.write(data, IN_TIME).expect("room for a packet");
+    assert!(goes_on(server));
     let mut received = Vec::new();
     results.read(&mut received, IN_TIME).expect("an answer");
     let status = match ResultPacket::decode(&received) {

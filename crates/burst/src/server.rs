@@ -79,32 +79,9 @@ impl BurstServer {
         results: MessageQueue<FmqResultDatum>,
         at_the_end: impl FnOnce() + Send + 'static,
     ) -> nnhal_hal::Result<Self> {
-        if !requests.has_event_flag() || !results.has_event_flag() {
-            return Err(QueueError::NoEventFlag.into());
-        }
-        let (length, capacity) = (ResultPacket::LENGTH_WITHOUT_SHAPES, results.capacity());
-        if capacity < length {
-            return Err(Error::invalid(QueueError::TooLong { length, capacity }));
-        }
-        let client = prepared.client();
-        let held = client.hold(Holding::Bursts, 1)?;
-        let (reader, writer) = (requests.into_reader(), results.into_writer());
-        let stop = Arc::new(Stop {
-            waiting: [reader.interrupt(), writer.interrupt()],
-            cancellation: Cancellation::new(),
-        });
-        let (slots, life) = (Arc::<Slots>::default(), Arc::<Life>::default());
-        let worker = Worker {
-            prepared,
-            callback,
-            slots: Arc::clone(&slots),
-            reader,
-            writer,
-            request: Vec::new(),
-            result: Vec::new(),
-            cancellation: stop.cancellation.clone(),
-            _held: held,
-        };
+        let (worker, stop) = Worker::new(prepared, callback, requests, results)?;
+        let client = worker.prepared.client();
+        let (slots, life) = (Arc::clone(&worker.slots), Arc::<Life>::default());
         let death = Death { life: Arc::clone(&life), at_the_end: Some(Box::new(at_the_end)) };
         if let Err((_, error)) = Box::new(Burst { worker, death }).start() {
             return Err(Error::new(ErrorStatus::ResourceExhaustedTransient, error));
@@ -141,6 +118,55 @@ impl fmt::Debug for BurstServer {
             .field("kept_slots", &kept)
             .field("life", &life)
             .finish_non_exhaustive()
+    }
+}
+
+/// As [`BurstServer`], without a thread: packets are answered when one says so. For tests and fuzz targets, where each
+/// packet would otherwise wait until another thread has the processor.
+pub struct UnthreadedServer {
+    worker: Worker,
+    life: Life,
+    has_ended: bool,
+}
+
+impl UnthreadedServer {
+    /// Begins a burst on a prepared model.
+    ///
+    /// # Errors
+    /// As [`BurstServer::new`].
+    pub fn new(
+        prepared: Arc<dyn PreparedModel>,
+        callback: Arc<dyn BurstCallback>,
+        requests: MessageQueue<FmqRequestDatum>,
+        results: MessageQueue<FmqResultDatum>,
+    ) -> nnhal_hal::Result<Self> {
+        let (worker, _) = Worker::new(prepared, callback, requests, results)?;
+        Ok(Self { worker, life: Life::default(), has_ended: false })
+    }
+
+    /// Answers the packets that are there; blocks where results have no room. Whether the burst goes on: without, nothing is
+    /// answered any more.
+    pub fn answer(&mut self) -> bool {
+        self.has_ended = self.has_ended
+            || matches!(self.worker.work(&self.life, Some(Duration::ZERO)), Outcome::Ended);
+        !self.has_ended
+    }
+}
+
+impl BurstContext for UnthreadedServer {
+    fn free_memory(&self, slot: i32) {
+        self.worker.slots.free(slot);
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.has_ended
+    }
+}
+
+impl fmt::Debug for UnthreadedServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("UnthreadedServer");
+        shown.field("has_ended", &self.has_ended).finish_non_exhaustive()
     }
 }
 
@@ -290,6 +316,40 @@ struct Worker {
 }
 
 impl Worker {
+    /// On queues that have what a burst needs, with what stops it.
+    fn new(
+        prepared: Arc<dyn PreparedModel>,
+        callback: Arc<dyn BurstCallback>,
+        requests: MessageQueue<FmqRequestDatum>,
+        results: MessageQueue<FmqResultDatum>,
+    ) -> nnhal_hal::Result<(Self, Arc<Stop>)> {
+        if !requests.has_event_flag() || !results.has_event_flag() {
+            return Err(QueueError::NoEventFlag.into());
+        }
+        let (length, capacity) = (ResultPacket::LENGTH_WITHOUT_SHAPES, results.capacity());
+        if capacity < length {
+            return Err(Error::invalid(QueueError::TooLong { length, capacity }));
+        }
+        let held = prepared.client().hold(Holding::Bursts, 1)?;
+        let (reader, writer) = (requests.into_reader(), results.into_writer());
+        let stop = Arc::new(Stop {
+            waiting: [reader.interrupt(), writer.interrupt()],
+            cancellation: Cancellation::new(),
+        });
+        let worker = Self {
+            prepared,
+            callback,
+            slots: Arc::default(),
+            reader,
+            writer,
+            request: Vec::new(),
+            result: Vec::new(),
+            cancellation: stop.cancellation.clone(),
+            _held: held,
+        };
+        Ok((worker, stop))
+    }
+
     /// Answers packets until it is stopped, the queues are useless, or none has come for this long.
     fn work(&mut self, life: &Life, idle: Option<Duration>) -> Outcome {
         loop {

@@ -5,6 +5,7 @@ mod support;
 use nnhal_burst::datum::{FmqRequestDatum, RequestDatum, ResultDatum};
 use nnhal_burst::packet::ResultPacket;
 use nnhal_burst::queue::{MessageQueue, QueueError};
+use nnhal_burst::server::UnthreadedServer;
 use nnhal_burst::{BurstContext, BurstServer};
 use nnhal_hal::{
     Error, ErrorStatus, Execution, ExecutionError, OutputShape, PreparedModel, Timing,
@@ -126,6 +127,43 @@ fn burst_5_wrong_counts_and_sizes() {
         assert_eq!(client.exchange(&bad), failed(ErrorStatus::GeneralFailure));
     }
     client.check_usable();
+}
+
+/// Packets wait until one asks for their answers; a counter that cannot be true ends the burst as with a thread.
+#[test]
+fn without_a_thread_packets_are_answered_when_one_says_so() {
+    let callback = Arc::<Callback>::default();
+    callback.put(5, &memory(21));
+    let (requests, results) =
+        (MessageQueue::create(64).unwrap(), MessageQueue::create(64).unwrap());
+    let file: std::fs::File = requests.descriptor().unwrap().files.remove(0).into();
+    let theirs = (
+        MessageQueue::open(requests.descriptor().unwrap()).unwrap(),
+        MessageQueue::open(results.descriptor().unwrap()).unwrap(),
+    );
+    let mut server =
+        UnthreadedServer::new(Mock::doubling(), callback.clone(), theirs.0, theirs.1).unwrap();
+    let (mut requests, mut results) = (requests.into_writer(), results.into_reader());
+    let mut result = Vec::new();
+    assert!(server.answer());
+    for _ in 0..2 {
+        requests.write(&packet(&[5], false), None).unwrap();
+        assert!(!results.try_read(&mut result).unwrap());
+        assert!(server.answer() && server.is_alive());
+        assert!(results.try_read(&mut result).unwrap());
+        assert_eq!(ResultPacket::decode(&result).unwrap().status, ErrorStatus::None);
+    }
+    // Kept, until it is freed.
+    assert_eq!(callback.asked(), [[5]]);
+    server.free_memory(5);
+    requests.write(&packet(&[5], false), None).unwrap();
+    assert!(server.answer());
+    assert_eq!(callback.asked(), [[5]]);
+    assert!(results.try_read(&mut result).unwrap());
+    file.write_all_at(&25_u64.to_ne_bytes(), 8).unwrap();
+    assert!(!server.answer() && !server.is_alive());
+    assert!(results.try_read(&mut result).unwrap());
+    assert_eq!(ResultPacket::decode(&result), Ok(failed(ErrorStatus::GeneralFailure)));
 }
 
 /// What another process may do to the counters at any time.

@@ -12,7 +12,7 @@ use std::sync::Once;
 /// Where a model runs.
 #[derive(Debug, clap::Args)]
 pub struct SessionArguments {
-    /// Where to run
+    /// Where to run: one of nnhal devices, or a device of another process, as unix:PATH, aidl:NAME or hidl:NAME
     #[arg(long, default_value = nnhal::devices::DEFAULT, value_name = "NAME")]
     pub device: String,
     #[command(flatten)]

@@ -40,7 +40,10 @@ impl End {
         let begin = Instant::now();
         // A time that the clock cannot tell never comes.
         let deadline = timeout.and_then(|timeout| begin.checked_add(timeout));
-        self.spin.look(|| is_ready(self) || self.interrupt.is_thrown());
+        // Who does not wait does not look again and again either.
+        if timeout != Some(Duration::ZERO) {
+            self.spin.look(|| is_ready(self) || self.interrupt.is_thrown());
+        }
         loop {
             if let Some(done) = attempt(self)? {
                 self.spin.learn(begin.elapsed());

@@ -7,11 +7,14 @@
 //! | `locals` | objects of this process by the numbers that the kernel knows them by |
 //! | `process` | [`Process`]: what all threads share |
 //! | `thread` | what one thread does: calls, and the loop of a thread that is called |
+//! | `open` | [`Process::open`]: the device and the first thread |
 
 mod locals;
+mod open;
 mod process;
 mod protocol;
 mod system;
 mod thread;
 
-pub use process::{Options, Process};
+pub use open::Options;
+pub use process::Process;

@@ -3,37 +3,20 @@
 use super::locals::Locals;
 use super::protocol::{Transaction, command};
 use super::system::Device;
-use super::thread;
 use crate::error::Error;
 use crate::object::{Binder, Object};
-use crate::parcel::{Memory, Parcel, Resolve, Writer};
+use crate::parcel::{Memory, Parcel, Resolve};
 use crate::remote::Remote;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-
-/// How a device is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes for what arrives and has not been dealt with; the kernel gives 4 MiB at most.
-    pub mapping: usize,
-    /// Threads that are called, 1 at least. There are fewer until they are needed.
-    pub threads: usize,
-}
-
-impl Default for Options {
-    /// 1 MiB less two pages, as Android's, and 16 threads.
-    fn default() -> Self {
-        Self { mapping: (1 << 20) - 8192, threads: 16 }
-    }
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// This process as a binder device sees it: what it offers, what it uses, the threads that are called.
 ///
-/// It exists as long as the process: its threads wait in the kernel, which nothing but the end wakes.
+/// It exists as long as the process: its threads wait in the kernel, which nothing but the end wakes. `open` starts the first of
+/// them, `thread` has what they do, calls among it.
 pub struct Process {
     pub(super) device: Device,
     pub(super) locals: Locals,
@@ -44,26 +27,14 @@ pub struct Process {
     pub(super) most_threads: usize,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Process {
-    /// Opens a binder device, the first time; later this is the same as before, with the options it had.
-    ///
-    /// # Errors
-    /// If there is no such device, or it speaks another protocol.
-    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>, Error> {
-        static OPEN: OnceLock<Mutex<HashMap<PathBuf, Arc<Process>>>> = OnceLock::new();
-        let mut open = locked(OPEN.get_or_init(Mutex::default));
-        if let Some(process) = open.get(path) {
-            return Ok(Arc::clone(process));
-        }
-        let most_threads = options.threads.max(1);
-        let device = Device::open(path, options.mapping)?;
-        // Besides the first, which was not asked for.
-        device.set_max_threads(u32::try_from(most_threads - 1).unwrap_or(u32::MAX))?;
-        let process = Arc::new(Self {
+    /// With its device opened, and no threads yet.
+    pub(super) fn new(device: Device, most_threads: usize) -> Self {
+        Self {
             device,
             locals: Locals::default(),
             remotes: Mutex::default(),
@@ -71,10 +42,7 @@ impl Process {
             next_cookie: AtomicU64::new(1),
             threads: AtomicUsize::new(0),
             most_threads,
-        });
-        thread::start(&process, command::ENTER_LOOPER)?;
-        open.insert(path.to_owned(), Arc::clone(&process));
-        Ok(process)
+        }
     }
 
     /// Becomes the context manager of the device: the object that every process can call as number 0.
@@ -99,31 +67,6 @@ impl Process {
     /// Objects of other processes that this one refers to.
     pub fn used(&self) -> usize {
         locked(&self.remotes).values().filter(|remote| remote.strong_count() > 0).count()
-    }
-
-    /// Calls a method of an object. The reply is read before this returns.
-    pub(crate) fn call<T>(
-        self: &Arc<Self>,
-        handle: u32,
-        code: u32,
-        request: Writer,
-        read: impl FnOnce(&mut crate::Reader<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let reply = thread::call(self, handle, code, request, false)?.ok_or(Error::Dead)?;
-        reply.read(|reader| {
-            reader.expect_no_exception()?;
-            read(reader)
-        })
-    }
-
-    /// Calls a method whose results no one waits for.
-    pub(crate) fn call_one_way(
-        self: &Arc<Self>,
-        handle: u32,
-        code: u32,
-        request: Writer,
-    ) -> Result<(), Error> {
-        thread::call(self, handle, code, request, true).map(|_| ())
     }
 
     /// Does something that the kernel answers nothing to.

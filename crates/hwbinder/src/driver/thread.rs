@@ -7,7 +7,7 @@ use super::protocol::{
 use crate::base;
 use crate::error::{Error, status};
 use crate::object::{Binder, CallError, Caller};
-use crate::parcel::{Outgoing, Writer};
+use crate::parcel::{Outgoing, Reader, Writer};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -163,8 +163,35 @@ impl Drop for Sent {
     }
 }
 
+impl Process {
+    /// Calls a method of an object. The reply is read before this returns.
+    pub(crate) fn call<T>(
+        self: &Arc<Self>,
+        handle: u32,
+        code: u32,
+        request: Writer,
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let reply = call(self, handle, code, request, false)?.ok_or(Error::Dead)?;
+        reply.read(|reader| {
+            reader.expect_no_exception()?;
+            read(reader)
+        })
+    }
+
+    /// Calls a method whose results no one waits for.
+    pub(crate) fn call_one_way(
+        self: &Arc<Self>,
+        handle: u32,
+        code: u32,
+        request: Writer,
+    ) -> Result<(), Error> {
+        call(self, handle, code, request, true).map(|_| ())
+    }
+}
+
 /// Calls a method and returns the reply; one that is one way has none.
-pub(super) fn call(
+fn call(
     process: &Arc<Process>,
     handle: u32,
     code: u32,

@@ -169,7 +169,7 @@ fn put_parts(block: &mut [u8], [pair, place]: [usize; 2], sum: usize, weight: i3
     let (half, channel) = (quarter / 2, quarter % 2 * 4 + index);
     let low = (weight + 8).rem_euclid(16) - 8;
     for (part, value) in [low, (weight - low) / 16].into_iter().enumerate() {
-        let at = ((pair * 2 + half) * 2 + part) * 32 + upper * 16 + channel * 2 + place;
+        let at = pair * PAIR_BYTES + (half * 2 + part) * 32 + upper * 16 + channel * 2 + place;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From -8 to 8.
         let byte = value as i8 as u8;
         block[at] = byte;
