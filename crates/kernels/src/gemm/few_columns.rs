@@ -288,7 +288,7 @@ fn sums<S: Simd, const COLUMNS: usize, const ROWS: usize>(
         let segment = &segment[first..first + ROWS];
         let of_segment: [&[f32]; COLUMNS] =
             std::array::from_fn(|column| &weights[column * by_column + index * padded..][..padded]);
-        // SAFETY: at each address there are so many values, which do not change meanwhile.
+        // SAFETY: at each address there are this many values, which do not change meanwhile.
         let rows: [&[f32]; ROWS] = std::array::from_fn(|row| unsafe {
             std::slice::from_raw_parts(segment[row], segment_depth)
         });

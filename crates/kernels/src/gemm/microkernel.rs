@@ -272,7 +272,7 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
     }
 }
 
-/// Whether there are tiles of so many rows and vectors: the largest ones, and such as are of another form and fill the
+/// Whether there are tiles of this number of rows and vectors: the largest ones, and such as are of another form and fill the
 /// registers too.
 const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
     let [most_rows, most_vectors] = largest_tile(registers);

@@ -21,7 +21,7 @@ const MOST_IN_A_WINDOW: u32 = 1 << 20;
 const LEAST_MAGNITUDE: f32 = 1e-12;
 
 impl GraphImporter<'_, '_> {
-    /// Samples `[samples, channels]` become `[channels, windows, frequencies]`: windows that begin a stride apart, weighted
+    /// Samples `[samples, channels]` become `[channels, windows, frequencies]`: windows at the distance of the stride, weighted
     /// by a periodic Hann window, filled with zeros to a power of 2; of their Fourier transforms the absolute values, or
     /// the squares of these.
     pub(super) fn audio_spectrogram(&mut self, operator: &Operator<'_>) -> Imported {
