@@ -281,8 +281,9 @@ const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
         3 => rows <= 4,
         _ => false,
     };
-    rows <= most_rows && vectors <= most_vectors
-        || registers >= 16 && registers < 32 && is_of_another_form
+    // NEON's tiles also hold a vector of values of each row, of which 12 would not fit beside the sums.
+    let has_others = registers >= 16 && registers < 32 && !cfg!(target_arch = "aarch64");
+    rows <= most_rows && vectors <= most_vectors || has_others && is_of_another_form
 }
 
 /// Computes a tile.
