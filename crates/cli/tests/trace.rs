@@ -79,20 +79,28 @@ fn every_phase_has_its_spans_in_its_place() {
     assert!(tasks.iter().any(is_in_step));
 }
 
-#[test]
-fn threads_have_names_and_share_tasks() {
-    let trace = trace(&["bench", "--runs", "300", "--threads", "2"]);
+/// The names of the threads of a trace; each that did something has one.
+fn names_of_threads(trace: &Value) -> BTreeSet<String> {
     let events = trace["traceEvents"].as_array().unwrap();
     let names: BTreeMap<u64, &str> = events
         .iter()
         .filter(|event| event["name"] == "thread_name")
         .map(|it| (it["tid"].as_u64().unwrap(), it["args"]["name"].as_str().unwrap()))
         .collect();
-    let used: BTreeSet<u64> = spans(&trace).iter().map(|span| span.0).collect();
+    let used: BTreeSet<u64> = spans(trace).iter().map(|span| span.0).collect();
     assert!(used.iter().all(|thread| names.contains_key(thread)), "{names:?}");
-    let all: BTreeSet<&str> = names.values().copied().collect();
-    assert!(all.contains("main") && all.contains("nnhal-prepare"), "{all:?}");
-    assert!(all.iter().any(|name| name.starts_with("nnhal-team")), "{all:?}");
+    names.into_values().map(str::to_owned).collect()
+}
+
+#[test]
+fn threads_have_names_and_share_tasks() {
+    // All runs together take a few milliseconds, for which the second thread may wait on a busy machine.
+    let is_shared = (0..20).any(|_| {
+        let all = names_of_threads(&trace(&["bench", "--runs", "300", "--threads", "2"]));
+        assert!(all.contains("main") && all.contains("nnhal-prepare"), "{all:?}");
+        all.iter().any(|name| name.starts_with("nnhal-team"))
+    });
+    assert!(is_shared, "no task was run by a thread of the team in 20 times 300 runs");
 }
 
 #[test]
