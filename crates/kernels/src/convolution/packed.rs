@@ -23,7 +23,7 @@ pub(super) enum Method {
     Pixels(Gemm),
     /// A row of the product is what an output pixel sees.
     Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
-    /// Few output channels: a row of the product is what an output pixel sees, or if nothing says how, an input pixel.
+    /// Few output channels: a row of the product is what an output pixel sees, or without `access` an input pixel.
     FewOutputs { product: FewColumns, access: Option<Access>, zeros: Vec<f32> },
     /// A tile of pixels of an image of few channels, row by row of it.
     Narrow(Narrow),

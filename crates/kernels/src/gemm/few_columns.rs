@@ -2,7 +2,7 @@
 //! instead, and their sums are added up at the end.
 #![allow(unsafe_code)]
 
-use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan};
+use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
 use crate::packing::{PackedValues, product};
@@ -201,13 +201,9 @@ impl FewColumns {
         scratch: &mut [f32],
         to: &mut [f32],
     ) {
-        let Sizes { columns, segments, segment_depth } = self.sizes;
+        let Sizes { columns, segment_depth, .. } = self.sizes;
         let mut table = [MaybeUninit::<*const f32>::uninit(); MOST_ADDRESSES];
-        let table = &mut table[..block.len() * segments];
-        table.fill(MaybeUninit::new(std::ptr::null()));
-        rows.locate(block.clone(), scratch, table);
-        // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
-        let table = unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) };
+        let table = located(rows, &block, scratch, &mut table);
         let (biases, weights) = self.packed.values().split_at(columns);
         let residual = residual.map(|residual| Image {
             values: &residual.values[block.start * residual.pixel_stride..],

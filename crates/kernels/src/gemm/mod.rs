@@ -366,6 +366,20 @@ impl Iterator for TileRows {
     }
 }
 
+/// Where the segments of some rows are, in the order of [`Rows::locate`].
+fn located<'t>(
+    of: &dyn Rows,
+    rows: &Range<usize>,
+    scratch: &mut [f32],
+    table: &'t mut [MaybeUninit<*const f32>],
+) -> &'t [*const f32] {
+    let table = &mut table[..rows.len() * of.segments()];
+    table.fill(MaybeUninit::new(std::ptr::null()));
+    of.locate(rows.clone(), scratch, table);
+    // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
+    unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
+}
+
 /// A product that is being computed.
 pub(crate) struct Product<'a> {
     gemm: &'a Gemm,
@@ -408,7 +422,7 @@ impl Product<'_> {
             let mut rest = runs.clone();
             let first: [Option<Run>; 2] = std::array::from_fn(|_| rest.next());
             for rows in self.gemm.tile_rows(tiles) {
-                let segments = self.locate(&rows, scratch, &mut table);
+                let segments = located(self.rows, &rows, scratch, &mut table);
                 let mut compute = |run: &Run| {
                     let is_over = pace.is_over(products.saturating_mul(run.count));
                     if !is_over {
@@ -433,7 +447,7 @@ impl Product<'_> {
                     if pace.is_over(products) {
                         return;
                     }
-                    let segments = self.locate(&rows, scratch, &mut table);
+                    let segments = located(self.rows, &rows, scratch, &mut table);
                     // Each of the first tiles asks for one vector of each row of the next panel.
                     let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
                     let ahead = if index < vectors { values + index * lanes } else { 0 };
@@ -442,19 +456,6 @@ impl Product<'_> {
             }
             next = block.end;
         }
-    }
-
-    fn locate<'t>(
-        &self,
-        rows: &Range<usize>,
-        scratch: &mut [f32],
-        table: &'t mut [MaybeUninit<*const f32>],
-    ) -> &'t [*const f32] {
-        let table = &mut table[..rows.len() * self.rows.segments()];
-        table.fill(MaybeUninit::new(std::ptr::null()));
-        self.rows.locate(rows.clone(), scratch, table);
-        // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
-        unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
     }
 
     fn tile(
