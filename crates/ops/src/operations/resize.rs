@@ -73,7 +73,10 @@ pub enum Alignment {
 
 impl Alignment {
     /// What the arguments at two places say: whether corners are aligned, and whether pixels' centers are.
-    pub(crate) fn from_flags(call: &Call<'_>, [corners, centers]: [usize; 2]) -> Result<Self, Fault> {
+    pub(crate) fn from_flags(
+        call: &Call<'_>,
+        [corners, centers]: [usize; 2],
+    ) -> Result<Self, Fault> {
         Ok(match (call.optional_bool(corners)?, call.optional_bool(centers)?) {
             (false, false) => Self::Edges,
             (true, false) => Self::Corners,
