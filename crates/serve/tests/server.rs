@@ -289,14 +289,20 @@ fn negated(address: SocketAddr, values: &[f32], piece: usize) -> Vec<f32> {
     floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
-#[test]
-fn large_inputs_are_those_of_their_own_request() {
+/// A repository with that model.
+fn negative() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("negative");
     std::fs::create_dir_all(root.join("1")).unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/negative.tflite");
     std::fs::copy(file, root.join("1/model.tflite")).unwrap();
     std::fs::write(root.join("config.toml"), "instances = 2").unwrap();
+    folder
+}
+
+#[test]
+fn large_inputs_are_those_of_their_own_request() {
+    let folder = negative();
     let (server, address) = start(options(folder.path()));
     std::thread::scope(|scope| {
         for client in 0..4_u16 {
@@ -322,6 +328,69 @@ fn large_inputs_are_those_of_their_own_request() {
     assert_eq!(negated(address, &values, 1 << 20), vec![-2.0; 32_768]);
     let stats = get(address, "/v2/models/negative/stats");
     assert!(stats.contains(r#""inference_count":41"#), "{stats}");
+    server.end();
+}
+
+/// Removes an object of shared memory at the end.
+struct Object(PathBuf);
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn inputs_and_outputs_in_shared_memory() {
+    const COUNT: u16 = 32_768;
+    const BEFORE: usize = 12;
+    let folder = negative();
+    let mut options = options(folder.path());
+    options.shared_memory = true;
+    let (server, address) = start(options);
+    let key = format!("nnhal-server-test-{}", std::process::id());
+    let object = Object(Path::new("/dev/shm").join(&key));
+    let length = usize::from(COUNT) * 4;
+    let write = |first: f32| {
+        let floats = (0..COUNT).flat_map(|at| (f32::from(at) + first).to_le_bytes());
+        let bytes: Vec<u8> = [9; BEFORE].into_iter().chain(floats).chain(vec![7; length]).collect();
+        std::fs::write(&object.0, bytes).unwrap();
+    };
+    write(0.0);
+    let region = format!(r#"{{"key":"/{key}","offset":{BEFORE},"byte_size":{}}}"#, 2 * length);
+    let registered = post(address, "/v2/systemsharedmemory/region/r/register", &region);
+    assert_eq!(status(&registered), 200, "{registered}");
+    let place = |offset: usize| {
+        format!(
+            r#""parameters":{{"shared_memory_region":"r","shared_memory_byte_size":{length},"shared_memory_offset":{offset}}}"#
+        )
+    };
+    let body = format!(
+        r#"{{"inputs":[{{"name":"x","shape":[1,{COUNT}],"datatype":"FP32",{}}}],"outputs":[{{"name":"OUTPUT",{}}}]}}"#,
+        place(0),
+        place(length)
+    );
+    let metadata = get(address, "/v2/models/negative");
+    let metadata: serde_json::Value =
+        serde_json::from_str(metadata.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let body = body.replace("OUTPUT", metadata["outputs"][0]["name"].as_str().unwrap());
+    // What is there when a request comes counts, not what was there when the region was registered.
+    for first in [0.0, 1.0, -70.5] {
+        write(first);
+        let answer = post(address, "/v2/models/negative/infer", &body);
+        assert_eq!(status(&answer), 200, "{answer}");
+        let bytes = std::fs::read(&object.0).unwrap();
+        let (floats, _) = bytes[BEFORE + length..].as_chunks();
+        let expected = (0..COUNT).map(|at| -(f32::from(at) + first));
+        assert!(floats.iter().map(|it| f32::from_le_bytes(*it)).eq(expected), "{first}");
+    }
+    // Shortened, it is the client's fault, and the server goes on.
+    std::fs::write(&object.0, vec![0; BEFORE + length - 1]).unwrap();
+    let answer = post(address, "/v2/models/negative/infer", &body);
+    assert_eq!(status(&answer), 400, "{answer}");
+    assert!(answer.contains("shared-memory region"), "{answer}");
+    let values = vec![2.0; usize::from(COUNT)];
+    assert_eq!(negated(address, &values, 1 << 20), vec![-2.0; usize::from(COUNT)]);
     server.end();
 }
 

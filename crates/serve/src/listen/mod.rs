@@ -2,6 +2,7 @@
 
 mod ahead;
 mod body;
+mod poll_again;
 mod timed;
 
 use crate::access::{Tls, Tokens};
@@ -17,6 +18,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use poll_again::poll_again;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -168,7 +170,7 @@ impl Endpoint {
             async move { Ok::<_, Infallible>(endpoint.request(request).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        if let Err(error) = watcher.watch(connection).await {
+        if let Err(error) = poll_again(watcher.watch(connection)).await {
             tracing::debug!(%error, endpoint = self.kind.name(), "a connection ended");
         }
     }
