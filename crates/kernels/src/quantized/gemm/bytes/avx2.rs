@@ -105,8 +105,6 @@ pub(super) unsafe fn multiply(vectors: usize, size: usize, work: &Work<'_>) {
         1 => of_size::<1>(vectors),
         2 => of_size::<2>(vectors),
         3 => of_size::<3>(vectors),
-        4 => of_size::<4>(vectors),
-        5 => of_size::<5>(vectors),
         _ => unreachable!("chunks of {size} steps"),
     };
     // SAFETY: the caller's promises.

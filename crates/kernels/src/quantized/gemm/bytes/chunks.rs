@@ -10,8 +10,8 @@ use super::super::DEPTH;
 /// Sums of weights of one sign in a lane, at most: `255 * 127` is below 2^15.
 const CAPACITY: i16 = 127;
 
-/// Steps of a chunk, at most.
-pub(super) const MOST_STEPS: usize = 5;
+/// Steps of a chunk, at most: the sums of more, unrolled, do not stay in the registers.
+pub(super) const MOST_STEPS: usize = 3;
 
 /// Weights of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
