@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How often, before others have their turn: about as many pieces of a body, 64 KiB each.
+/// How often, before others have their turn: for pieces of a body of 64 KiB each, a megabyte.
 const MOST: usize = 16;
 
 /// Polls a future again at once that has woken itself while it was polled.

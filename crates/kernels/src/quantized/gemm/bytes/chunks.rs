@@ -22,8 +22,8 @@ pub(super) struct Step {
 }
 
 /// The sums of a step's weights of one sign in a lane, one in each byte: positive and negative ones of the
-/// first lane and of the second. None if one exceeds the capacity.
-fn load([a, b, c, d]: [i16; DEPTH]) -> Option<u32> {
+/// first lane and of the second. [`TOO_MUCH`] if one exceeds the capacity.
+fn load([a, b, c, d]: [i16; DEPTH]) -> u32 {
     // Of numbers with 9 bits: nothing wraps.
     let sums = |a: i16, b: i16| {
         [a.max(0).wrapping_add(b.max(0)), a.min(0).wrapping_add(b.min(0)).wrapping_neg()]
@@ -31,9 +31,15 @@ fn load([a, b, c, d]: [i16; DEPTH]) -> Option<u32> {
     let ([first, second], [third, fourth]) = (sums(a, b), sums(c, d));
     #[allow(clippy::cast_sign_loss)] // Magnitudes.
     let load = [first, second, third, fourth].map(|sum| sum as u32);
-    let fits = first.max(second).max(third).max(fourth) <= CAPACITY;
-    fits.then_some(load[0] | load[1] << 8 | load[2] << 16 | load[3] << 24)
+    if first.max(second).max(third).max(fourth) <= CAPACITY {
+        load[0] | load[1] << 8 | load[2] << 16 | load[3] << 24
+    } else {
+        TOO_MUCH
+    }
 }
+
+/// No load, since none of its sums is within the capacity.
+const TOO_MUCH: u32 = u32::MAX;
 
 /// Bits that are set where a sum exceeds the capacity, if both terms are within it.
 const EXCEEDED: u32 = 0x8080_8080;
@@ -64,12 +70,26 @@ fn first_that_fits(held: &[u32], load: u32) -> Option<usize> {
     rest.iter().position(fits).map(|at| 8 * eights.len() + at)
 }
 
+/// Classes by which steps are ordered.
+const CLASSES: u8 = 32;
+
+/// The class of a load: 0 for those that fill most.
+fn class(load: u32) -> u8 {
+    // Four sums of 7 bits, added two by two: nothing wraps.
+    let pairs = (load & 0x00FF_00FF).wrapping_add(load >> 8 & 0x00FF_00FF);
+    let total = pairs.wrapping_add(pairs >> 16) & 0x03FF;
+    #[allow(clippy::cast_possible_truncation)] // Below 4 * 128.
+    let class = (total / (4 * 128 / u32::from(CLASSES))) as u8;
+    CLASSES - 1 - class
+}
+
 /// Fills chunks, one channel after the other.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     /// Those that fill most first.
     order: Vec<(u32, Step)>,
     unordered: Vec<(u32, Step)>,
+    classes: Vec<u8>,
     /// Of each chunk what its lanes hold; [`EXCEEDED`] if it has no room for a step.
     loads: Vec<u32>,
     filled: Vec<u8>,
@@ -80,30 +100,20 @@ pub(super) struct Chunks {
 impl Chunks {
     /// Cuts the products of a channel, whose weights from -255 to 255 are given by four, into chunks of `size`
     /// steps, the last of which may do nothing. Gives the steps of all chunks.
-    pub(super) fn fill(
-        &mut self,
-        size: usize,
-        weights: impl Iterator<Item = [i16; DEPTH]>,
-    ) -> &[Step] {
+    pub(super) fn fill(&mut self, size: usize, weights: &[[i16; DEPTH]]) -> &[Step] {
         self.unordered.clear();
-        for (place, mut four) in (0..).zip(weights) {
-            let mut push = |load: u32, weights: [i16; DEPTH]| {
-                #[allow(clippy::cast_possible_truncation)] // Within the capacity.
-                let weights = weights.map(|weight| weight as i8);
-                self.unordered.push((load, Step { place, weights }));
-            };
+        #[allow(clippy::cast_possible_truncation)] // Within the capacity.
+        let step = |place: u16, weights: [i16; DEPTH]| Step {
+            place,
+            weights: weights.map(|weight| weight as i8),
+        };
+        for (place, &four) in (0..).zip(weights) {
+            let load = load(four);
             // Mostly all of it fits.
-            if let Some(load) = load(four) {
-                if load != 0 {
-                    push(load, four);
-                }
-                continue;
-            }
-            while four != [0; DEPTH] {
-                let (first, second) = four.split_at_mut(DEPTH / 2);
-                let [[a, b], [c, d]] = [take(first), take(second)];
-                let load = load([a, b, c, d]).expect("what was taken fits");
-                push(load, [a, b, c, d]);
+            if load == TOO_MUCH {
+                self.split(place, four, step);
+            } else if load != 0 {
+                self.unordered.push((load, step(place, four)));
             }
         }
         self.sort();
@@ -133,16 +143,27 @@ impl Chunks {
         &self.steps
     }
 
+    /// Makes several steps of one whose weights exceed the capacity.
+    fn split(
+        &mut self,
+        place: u16,
+        mut four: [i16; DEPTH],
+        step: impl Fn(u16, [i16; DEPTH]) -> Step,
+    ) {
+        while four != [0; DEPTH] {
+            let (first, second) = four.split_at_mut(DEPTH / 2);
+            let [[a, b], [c, d]] = [take(first), take(second)];
+            self.unordered.push((load([a, b, c, d]), step(place, [a, b, c, d])));
+        }
+    }
+
     /// By what steps fill, the most first; about, which is as good.
     fn sort(&mut self) {
-        const CLASSES: usize = 32;
-        let class = |load: u32| {
-            let total: usize = load.to_le_bytes().iter().map(|&of_lane| usize::from(of_lane)).sum();
-            CLASSES - 1 - total / (4 * 128 / CLASSES)
-        };
-        let mut ends = [0; CLASSES];
-        for (load, _) in &self.unordered {
-            ends[class(*load)] += 1;
+        self.classes.clear();
+        self.classes.extend(self.unordered.iter().map(|(load, _)| class(*load)));
+        let mut ends = [0; CLASSES as usize];
+        for &class in &self.classes {
+            ends[usize::from(class)] += 1;
         }
         let mut sum = 0;
         for end in &mut ends {
@@ -150,8 +171,8 @@ impl Chunks {
         }
         self.order.clear();
         self.order.resize(self.unordered.len(), (0, Step::default()));
-        for &step in &self.unordered {
-            let place = &mut ends[class(step.0)];
+        for (&step, &class) in self.unordered.iter().zip(&self.classes) {
+            let place = &mut ends[usize::from(class)];
             self.order[*place] = step;
             *place += 1;
         }
@@ -175,8 +196,8 @@ mod tests {
         ) {
             let mut chunks = Chunks::default();
             // What was there before does not matter.
-            chunks.fill(2, [[9; DEPTH]; 7].into_iter());
-            let steps = chunks.fill(size, weights.iter().copied());
+            chunks.fill(2, &[[9; DEPTH]; 7]);
+            let steps = chunks.fill(size, &weights);
             prop_assert!(steps.len().is_multiple_of(size));
             let mut found = vec![[0_i16; DEPTH]; weights.len().max(1)];
             for step in steps {

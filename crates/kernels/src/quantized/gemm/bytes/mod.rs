@@ -98,25 +98,34 @@ struct Size {
     bytes: u64,
 }
 
-/// The weights of some fours of inputs of a channel, less their zero point.
-fn fours<'a>(
-    source: &'a Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+/// Reads the weights of some fours of inputs of a channel, less their zero point; the last four of a run may have
+/// zeros at its end.
+fn read(
+    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
     channel: usize,
     steps: std::ops::Range<usize>,
-) -> impl Iterator<Item = [i16; DEPTH]> + 'a {
+    to: &mut Vec<[i16; DEPTH]>,
+) {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
     let first = (source.first)(channel);
-    steps.map(move |step| {
-        let (run, at) = (step / run_steps, step % run_steps * DEPTH);
-        let start = first + (source.run_offset)(run) + at;
-        let mut four = [0; DEPTH];
-        for (index, weight) in four.iter_mut().enumerate().take(source.run_bytes - at) {
-            #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
-            let centred = source.weights.centred(start + index) as i16;
-            *weight = centred;
+    to.clear();
+    let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps);
+    while to.len() < steps.len() {
+        let count = (run_steps - at).min(steps.len() - to.len());
+        let bytes = at * DEPTH..source.run_bytes.min((at + count) * DEPTH);
+        let start = first + (source.run_offset)(run);
+        let run_weights = &source.weights.values[start..][bytes];
+        let (fours, rest) = run_weights.as_chunks::<DEPTH>();
+        to.extend(fours.iter().map(|four| four.map(|byte| source.weights.centred_byte(byte))));
+        if !rest.is_empty() {
+            let mut four = [0; DEPTH];
+            for (weight, byte) in four.iter_mut().zip(rest) {
+                *weight = source.weights.centred_byte(*byte);
+            }
+            to.push(four);
         }
-        four
-    })
+        (run, at) = (run + 1, 0);
+    }
 }
 
 /// Pieces of a row of this many steps.
@@ -384,18 +393,19 @@ fn choose_size(
     source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
     steps: usize,
 ) -> usize {
-    let mut chunks = Chunks::default();
+    let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
     let Some(piece) = pieces(steps).next() else { return 0 };
     let channels = || (0..source.channels).step_by(source.channels.div_ceil(SAMPLES));
     let words = COST_OF_WORDS * piece.len() * channels().count();
-    let costs = (1..=MOST_STEPS).map(|size| {
-        let of_channel = |channel| {
-            let steps = chunks.fill(size, fours(source, channel, piece.clone()));
-            steps.len() / size * COSTS[size - 1]
-        };
-        (channels().map(of_channel).sum::<usize>(), size)
-    });
-    costs.min().filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
+    let mut costs = [0; MOST_STEPS];
+    for channel in channels() {
+        read(source, channel, piece.clone(), &mut weights);
+        for (size, (sum, cost)) in (1..).zip(costs.iter_mut().zip(COSTS)) {
+            *sum += chunks.fill(size, &weights).len() / size * cost;
+        }
+    }
+    let least = costs.into_iter().zip(1..).min();
+    least.filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
 }
 
 /// Packs the chunks of all pieces and channels, and counts them; false if they take more than `most`.
@@ -407,7 +417,7 @@ fn pack(
     (packed, counts): (&mut Vec<u8>, &mut Vec<u16>),
     pace: &mut Pace<'_>,
 ) -> bool {
-    let mut chunks = Chunks::default();
+    let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
     let mut all = 0;
     for piece in pieces(steps) {
         for channel in 0..source.channels {
@@ -415,7 +425,8 @@ fn pack(
             if pace.is_over(64 * piece.len() * DEPTH) {
                 return false;
             }
-            let steps = chunks.fill(size, fours(source, channel, piece.clone()));
+            read(source, channel, piece.clone(), &mut weights);
+            let steps = chunks.fill(size, &weights);
             // Without memory for a second copy they are multiplied as numbers of 16 bits.
             let has_room = packed.try_reserve(steps.len() * PACKED_STEP).is_ok()
                 && counts.try_reserve(1).is_ok();
