@@ -1,20 +1,14 @@
-//! Requests and answers as JSON, with the binary tensor extension.
+//! [`read`]: requests of JSON, with the bytes behind it; [`read_raw`]: of bytes alone.
 
-use crate::data_type::shown;
+use super::elements::read_elements;
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
 use crate::parameters::{MOST_NAME, Parameter, Parameters, check_count, check_name, truth, whole};
 use crate::pieces::Pieces;
-use crate::request::{
-    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, WantedOutput,
-};
+use crate::request::{Data, InferRequest, InputTensor, MOST_TENSORS, WantedOutput};
 use crate::shared_memory::SharedMemory;
-use bytes::Bytes;
-use nnhal::DataType;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -268,238 +262,6 @@ fn read_output(output: WireOutput, memory: &SharedMemory) -> Result<WantedOutput
     })
 }
 
-/// Elements of JSON as bytes: nested as the shape is, or flat. `length` is how many bytes they make.
-fn read_elements(
-    text: &str,
-    data_type: DataType,
-    length: usize,
-) -> std::result::Result<Bytes, serde_json::Error> {
-    // No more than the text can hold: an element and a comma are two bytes of it, and make eight at most.
-    let room = length.min(text.len().saturating_mul(4).saturating_add(8));
-    let mut bytes = Vec::with_capacity(room);
-    let mut from = serde_json::Deserializer::from_str(text);
-    Elements { bytes: &mut bytes, data_type, length }.deserialize(&mut from)?;
-    if bytes.len() != length {
-        let size = data_type.size().unwrap_or(1);
-        let (found, expected) = (bytes.len() / size, length / size);
-        return Err(serde_json::Error::custom(format!("{found} elements, expected {expected}")));
-    }
-    Ok(bytes.into())
-}
-
-/// Appends elements to bytes.
-struct Elements<'b> {
-    bytes: &'b mut Vec<u8>,
-    data_type: DataType,
-    length: usize,
-}
-
-impl Elements<'_> {
-    fn push<E: serde::de::Error>(&mut self, element: &[u8]) -> Result<(), E> {
-        if self.bytes.len() >= self.length {
-            let most = self.length / self.data_type.size().unwrap_or(1);
-            return Err(E::custom(format!("more elements than the {most} of its shape")));
-        }
-        self.bytes.extend_from_slice(element);
-        Ok(())
-    }
-
-    fn wrong<E: serde::de::Error>(&self, found: impl fmt::Display) -> E {
-        let at = self.bytes.len() / self.data_type.size().unwrap_or(1);
-        E::custom(format!("element {at}: {found} is no value of {}", shown(self.data_type)))
-    }
-
-    fn integer<E: serde::de::Error>(&mut self, value: i128) -> Result<(), E> {
-        macro_rules! push {
-            ($Type:ty) => {
-                match <$Type>::try_from(value) {
-                    Ok(value) => self.push(&value.to_le_bytes()),
-                    Err(_) => Err(self.wrong(value)),
-                }
-            };
-        }
-        match self.data_type {
-            DataType::Int8 => push!(i8),
-            DataType::Int16 => push!(i16),
-            DataType::Int32 => push!(i32),
-            DataType::Int64 => push!(i64),
-            DataType::Uint8 => push!(u8),
-            DataType::Uint16 => push!(u16),
-            DataType::Uint32 => push!(u32),
-            DataType::Uint64 => push!(u64),
-            DataType::Bool if value == 0 || value == 1 => self.push(&[u8::from(value == 1)]),
-            #[allow(clippy::cast_precision_loss)] // Rounding is what is meant.
-            DataType::Float16 | DataType::Bfloat16 | DataType::Float32 | DataType::Float64 => {
-                self.real(value as f64)
-            }
-            _ => Err(self.wrong(value)),
-        }
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // Rounding, or what has no fraction.
-    fn real<E: serde::de::Error>(&mut self, value: f64) -> Result<(), E> {
-        match self.data_type {
-            DataType::Float32 => self.push(&(value as f32).to_le_bytes()),
-            DataType::Float64 => self.push(&value.to_le_bytes()),
-            DataType::Float16 => self.push(&nnhal::f16::from_f64(value).to_le_bytes()),
-            DataType::Bfloat16 => self.push(&nnhal::bf16::from_f64(value).to_le_bytes()),
-            _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => {
-                self.integer(value as i128)
-            }
-            _ => Err(self.wrong(value)),
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Elements<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        // An array at first; what is in it may be arrays again. The reader ends beyond 128 of them.
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Elements<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "elements of {}", shown(self.data_type))
-    }
-
-    fn visit_bool<E: serde::de::Error>(mut self, value: bool) -> Result<(), E> {
-        match self.data_type {
-            DataType::Bool => self.push(&[u8::from(value)]),
-            _ => Err(self.wrong(value)),
-        }
-    }
-
-    fn visit_i64<E: serde::de::Error>(mut self, value: i64) -> Result<(), E> {
-        self.integer(value.into())
-    }
-
-    fn visit_u64<E: serde::de::Error>(mut self, value: u64) -> Result<(), E> {
-        self.integer(value.into())
-    }
-
-    fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
-        self.real(value)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<(), A::Error> {
-        let Self { bytes, data_type, length } = self;
-        while all.next_element_seed(Elements { bytes: &mut *bytes, data_type, length })?.is_some() {
-        }
-        Ok(())
-    }
-}
-
-#[derive(Serialize)]
-struct WireResponse<'a> {
-    model_name: &'a str,
-    model_version: String,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    id: &'a str,
-    outputs: Vec<WireResult<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireResult<'a> {
-    name: &'a str,
-    datatype: &'a str,
-    shape: &'a [usize],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Box<RawValue>>,
-}
-
-/// An answer: its body, and the length of its JSON if bytes follow.
-///
-/// # Errors
-/// [`Error::Internal`]
-pub(crate) fn write(response: &InferResponse, binary: &[bool]) -> Result<(Bytes, Option<usize>)> {
-    let mut parts: Vec<Bytes> = Vec::new();
-    let mut outputs = Vec::with_capacity(response.outputs.len());
-    for (at, output) in response.outputs.iter().enumerate() {
-        let is_binary = binary.get(at).copied().unwrap_or(false);
-        let (parameters, data) = match &output.data {
-            // Nothing more, as Triton does: its client for C++ takes any parameter for that of bytes that follow.
-            OutputData::Shared { .. } => (None, None),
-            data if is_binary => {
-                let bytes = data.to_bytes();
-                let parameters = serde_json::json!({ "binary_data_size": bytes.len() });
-                parts.push(bytes);
-                (Some(parameters), None)
-            }
-            OutputData::Tensor(data_type, bytes) => (None, Some(elements(*data_type, bytes))),
-            OutputData::Texts(texts) => {
-                (None, Some(serde_json::to_string(texts).unwrap_or_else(|_| "[]".into())))
-            }
-        };
-        let data = data.map(RawValue::from_string).transpose();
-        outputs.push(WireResult {
-            name: &output.name,
-            datatype: output.datatype,
-            shape: &output.shape,
-            parameters,
-            data: data.map_err(|error| Error::Internal(error.to_string()))?,
-        });
-    }
-    let wire = WireResponse {
-        model_name: &response.model,
-        model_version: response.version.to_string(),
-        id: &response.id,
-        outputs,
-    };
-    let mut body = serde_json::to_vec(&wire).map_err(|error| Error::Internal(error.to_string()))?;
-    let length = (!parts.is_empty()).then_some(body.len());
-    for part in parts {
-        body.extend_from_slice(&part);
-    }
-    Ok((body.into(), length))
-}
-
-/// Elements as an array of JSON, flat. JSON has no number for what is not finite: that is `null`.
-fn elements(data_type: DataType, bytes: &[u8]) -> String {
-    fn list<const N: usize>(bytes: &[u8], show: impl Fn([u8; N], &mut String)) -> String {
-        let mut text = String::with_capacity(bytes.len() / N * 8 + 2);
-        text.push('[');
-        for (at, element) in bytes.as_chunks::<N>().0.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            show(*element, &mut text);
-        }
-        text.push(']');
-        text
-    }
-    /// As short as it can be to be read as the same number.
-    fn number<T: Serialize>(value: T, text: &mut String) {
-        text.push_str(&serde_json::to_string(&value).unwrap_or_else(|_| "null".into()));
-    }
-    match data_type {
-        DataType::Bool => list(bytes, |[byte], text| number(byte != 0, text)),
-        DataType::Int8 => list(bytes, |it, text| number(i8::from_le_bytes(it), text)),
-        DataType::Int16 => list(bytes, |it, text| number(i16::from_le_bytes(it), text)),
-        DataType::Int32 => list(bytes, |it, text| number(i32::from_le_bytes(it), text)),
-        DataType::Int64 => list(bytes, |it, text| number(i64::from_le_bytes(it), text)),
-        DataType::Uint8 => list(bytes, |it, text| number(u8::from_le_bytes(it), text)),
-        DataType::Uint16 => list(bytes, |it, text| number(u16::from_le_bytes(it), text)),
-        DataType::Uint32 => list(bytes, |it, text| number(u32::from_le_bytes(it), text)),
-        DataType::Uint64 => list(bytes, |it, text| number(u64::from_le_bytes(it), text)),
-        DataType::Float16 => {
-            list(bytes, |it, text| number(nnhal::f16::from_le_bytes(it).to_f32(), text))
-        }
-        DataType::Bfloat16 => {
-            list(bytes, |it, text| number(nnhal::bf16::from_le_bytes(it).to_f32(), text))
-        }
-        DataType::Float32 => list(bytes, |it, text| number(f32::from_le_bytes(it), text)),
-        DataType::Float64 => list(bytes, |it, text| number(f64::from_le_bytes(it), text)),
-        _ => "[]".to_owned(),
-    }
-}
-
 /// The one input of a request that is nothing but its bytes.
 ///
 /// # Errors
@@ -542,6 +304,7 @@ const _: () = assert!(MOST_NAME <= 1 << 16);
 mod tests {
     use super::*;
     use crate::model::TensorMeta;
+    use nnhal::DataType;
 
     fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
         let memory = SharedMemory::new(false);
@@ -669,15 +432,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn numbers_are_written_so_that_they_are_read_the_same() {
-        let floats = [0.1_f32, -1e-30, f32::MAX, f32::NAN, 3.0];
-        let bytes: Vec<u8> = floats.iter().flat_map(|it| it.to_le_bytes()).collect();
-        assert_eq!(elements(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e+38,null,3.0]");
-        assert_eq!(elements(DataType::Bool, &[1, 0]), "[true,false]");
-        assert_eq!(elements(DataType::Int16, &[255, 255]), "[-1]");
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! Requests and answers as JSON, with the binary tensor extension.
+
+mod elements;
+mod request;
+mod response;
+
+pub(crate) use request::{Received, read, read_raw};
+pub(crate) use response::write;
