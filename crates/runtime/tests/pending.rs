@@ -81,8 +81,13 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
     result.unwrap_err().code()
 }
 
+/// Threads of the library, and those without a name, which have the test's; not the harness's, which begins and ends
+/// threads of other tests meanwhile.
 fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
+    let own = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("nnhal-") || *name == own).count()
 }
 
 /// As many descriptors as may be had.
