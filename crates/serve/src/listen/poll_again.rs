@@ -2,7 +2,6 @@
 
 use atomic_waker::AtomicWaker;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -15,8 +14,9 @@ const MOST: usize = 16;
 /// The two ends of a body are one task in hyper, which wakes itself for each piece. The runtime takes such a task for
 /// one that gives way to others: it wakes another thread, which takes the task over, and the piece's bytes are in the
 /// caches of another processor.
-pub(super) async fn poll_again<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
+pub(super) fn poll_again<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    // In a box: a task of a connection would have room for it twice, before and after it is moved here.
+    let mut future = Box::pin(future);
     let state = Arc::new(State::default());
     let waker = Waker::from(Arc::clone(&state));
     poll_fn(move |context| {
@@ -34,7 +34,6 @@ pub(super) async fn poll_again<F: Future>(future: F) -> F::Output {
         context.waker().wake_by_ref();
         Poll::Pending
     })
-    .await
 }
 
 /// What a future and those that wake it share.
@@ -62,6 +61,7 @@ impl Wake for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
 
