@@ -64,6 +64,19 @@ impl Signedness {
         }
     }
 
+    /// That number less a zero point within the range.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+    fn centred(self, zero_point: i32, byte: u8) -> i16 {
+        // Without a branch: the byte of a signed number and its sign's bit turned are 128 more than it.
+        let (flip, offset) = match self {
+            Self::Unsigned => (0, 0),
+            Self::Signed => (0x80, 128),
+        };
+        // Nor does it wrap, which a check in each step of a loop would tell.
+        i16::from(byte ^ flip).wrapping_sub((zero_point as i16).wrapping_add(offset))
+    }
+
     /// The byte of a number within the range.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The lower 8 bits.
     fn byte(self, value: i32) -> u8 {
@@ -133,16 +146,6 @@ impl Weights<'_> {
     /// A weight less the zero point.
     fn centred(&self, index: usize) -> i32 {
         self.signedness.value(self.values[index]) - self.zero_point
-    }
-
-    /// The same of a byte of them.
-    #[inline(always)]
-    #[cfg(target_arch = "x86_64")]
-    fn centred_byte(&self, byte: u8) -> i16 {
-        // Differences of 8-bit numbers do not wrap; a check of that would be one for each.
-        #[allow(clippy::cast_possible_truncation)]
-        let (value, zero_point) = (self.signedness.value(byte) as i16, self.zero_point as i16);
-        value.wrapping_sub(zero_point)
     }
 
     /// The zero point of weights that are made signed.

@@ -190,22 +190,9 @@ impl Kernel for Centring<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         for (to, from) in self.to.iter_mut().zip(self.from) {
-            *to = centred(self.of, *from);
+            *to = self.of.signedness.centred(self.of.zero_point, *from);
         }
     }
-}
-
-/// A number less the zero point.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
-fn centred(of: Activations, byte: u8) -> i16 {
-    // Without a branch: the byte of a signed number and its sign's bit turned are 128 more than it.
-    let (flip, offset) = match of.signedness {
-        Signedness::Unsigned => (0, 0),
-        Signedness::Signed => (0x80, 128),
-    };
-    // Nor does it wrap, which a check in each step of a loop would tell.
-    i16::from(byte ^ flip).wrapping_sub((of.zero_point as i16).wrapping_add(offset))
 }
 
 /// An output pixel, in a line of all images.
@@ -275,7 +262,7 @@ impl Kernel for Full<'_, '_> {
                 let to = &mut self.window[group * seen + tap * depth..][..depth];
                 for block in self.pace.blocks(depth, 1) {
                     for (to, value) in to[block.clone()].iter_mut().zip(&values[block]) {
-                        *to = centred(*activations, *value);
+                        *to = activations.signedness.centred(activations.zero_point, *value);
                     }
                 }
             }
@@ -323,7 +310,8 @@ impl Kernel for Depthwise<'_, '_> {
             }
             let weights = &weights[tap * channels..][..channels];
             let add = |sum: &mut i32, value: u8, weight: i16| {
-                let value = i32::from(centred(*activations, value));
+                let value =
+                    i32::from(activations.signedness.centred(activations.zero_point, value));
                 *sum = sum.wrapping_add(value * i32::from(weight));
             };
             for block in self.pace.blocks(values.len(), multiplier) {

@@ -22,8 +22,8 @@ pub(super) struct Step {
 }
 
 /// The sums of a step's weights of one sign in a lane, one in each byte: positive and negative ones of the
-/// first lane and of the second. [`TOO_MUCH`] if one exceeds the capacity.
-fn load([a, b, c, d]: [i16; DEPTH]) -> u32 {
+/// first lane and of the second. None if one exceeds the capacity.
+fn load([a, b, c, d]: [i16; DEPTH]) -> Option<u32> {
     // Of numbers with 9 bits: nothing wraps.
     let sums = |a: i16, b: i16| {
         [a.max(0).wrapping_add(b.max(0)), a.min(0).wrapping_add(b.min(0)).wrapping_neg()]
@@ -31,15 +31,9 @@ fn load([a, b, c, d]: [i16; DEPTH]) -> u32 {
     let ([first, second], [third, fourth]) = (sums(a, b), sums(c, d));
     #[allow(clippy::cast_sign_loss)] // Magnitudes.
     let load = [first, second, third, fourth].map(|sum| sum as u32);
-    if first.max(second).max(third).max(fourth) <= CAPACITY {
-        load[0] | load[1] << 8 | load[2] << 16 | load[3] << 24
-    } else {
-        TOO_MUCH
-    }
+    let fits = first.max(second).max(third).max(fourth) <= CAPACITY;
+    fits.then_some(load[0] | load[1] << 8 | load[2] << 16 | load[3] << 24)
 }
-
-/// No load, since none of its sums is within the capacity.
-const TOO_MUCH: u32 = u32::MAX;
 
 /// Bits that are set where a sum exceeds the capacity, if both terms are within it.
 const EXCEEDED: u32 = 0x8080_8080;
@@ -102,18 +96,24 @@ impl Chunks {
     /// steps, the last of which may do nothing. Gives the steps of all chunks.
     pub(super) fn fill(&mut self, size: usize, weights: &[[i16; DEPTH]]) -> &[Step] {
         self.unordered.clear();
-        #[allow(clippy::cast_possible_truncation)] // Within the capacity.
-        let step = |place: u16, weights: [i16; DEPTH]| Step {
-            place,
-            weights: weights.map(|weight| weight as i8),
-        };
-        for (place, &four) in (0..).zip(weights) {
-            let load = load(four);
+        for (place, &(mut four)) in (0..).zip(weights) {
+            let mut push = |load: u32, weights: [i16; DEPTH]| {
+                #[allow(clippy::cast_possible_truncation)] // Within the capacity.
+                let weights = weights.map(|weight| weight as i8);
+                self.unordered.push((load, Step { place, weights }));
+            };
             // Mostly all of it fits.
-            if load == TOO_MUCH {
-                self.split(place, four, step);
-            } else if load != 0 {
-                self.unordered.push((load, step(place, four)));
+            if let Some(load) = load(four) {
+                if load != 0 {
+                    push(load, four);
+                }
+                continue;
+            }
+            while four != [0; DEPTH] {
+                let (first, second) = four.split_at_mut(DEPTH / 2);
+                let [[a, b], [c, d]] = [take(first), take(second)];
+                let load = load([a, b, c, d]).expect("what was taken fits");
+                push(load, [a, b, c, d]);
             }
         }
         self.sort();
@@ -141,20 +141,6 @@ impl Chunks {
             }
         }
         &self.steps
-    }
-
-    /// Makes several steps of one whose weights exceed the capacity.
-    fn split(
-        &mut self,
-        place: u16,
-        mut four: [i16; DEPTH],
-        step: impl Fn(u16, [i16; DEPTH]) -> Step,
-    ) {
-        while four != [0; DEPTH] {
-            let (first, second) = four.split_at_mut(DEPTH / 2);
-            let [[a, b], [c, d]] = [take(first), take(second)];
-            self.unordered.push((load([a, b, c, d]), step(place, [a, b, c, d])));
-        }
     }
 
     /// By what steps fill, the most first; about, which is as good.

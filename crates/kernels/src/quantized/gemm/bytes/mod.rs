@@ -12,7 +12,7 @@ mod avx2;
 mod chunks;
 
 use super::super::requantize::{Form, LANES, Requantization};
-use super::super::{Activations, Signedness, Sums};
+use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Common, DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
 use crate::team::Pace;
@@ -108,19 +108,21 @@ fn read(
 ) {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
     let first = (source.first)(channel);
+    let Weights { values, signedness, zero_point } = source.weights;
+    let centred = |byte: u8| signedness.centred(zero_point, byte);
     to.clear();
     let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps);
     while to.len() < steps.len() {
         let count = (run_steps - at).min(steps.len() - to.len());
         let bytes = at * DEPTH..source.run_bytes.min((at + count) * DEPTH);
         let start = first + (source.run_offset)(run);
-        let run_weights = &source.weights.values[start..][bytes];
+        let run_weights = &values[start..][bytes];
         let (fours, rest) = run_weights.as_chunks::<DEPTH>();
-        to.extend(fours.iter().map(|four| four.map(|byte| source.weights.centred_byte(byte))));
+        to.extend(fours.iter().map(|four| four.map(centred)));
         if !rest.is_empty() {
             let mut four = [0; DEPTH];
             for (weight, byte) in four.iter_mut().zip(rest) {
-                *weight = source.weights.centred_byte(*byte);
+                *weight = centred(*byte);
             }
             to.push(four);
         }
