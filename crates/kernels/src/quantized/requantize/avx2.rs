@@ -75,6 +75,13 @@ impl Limits {
     pub(in crate::quantized) fn narrow4(&self, parts: [__m256i; 4]) -> __m256i {
         let low = _mm256_packs_epi32(parts[0], parts[1]);
         let high = _mm256_packs_epi32(parts[2], parts[3]);
+        self.narrow2(low, high)
+    }
+
+    /// 32 outputs of 16 bits each.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn narrow2(&self, low: __m256i, high: __m256i) -> __m256i {
         // What bytes cannot hold is beyond the limits too.
         if self.are_signed {
             let bytes = _mm256_packs_epi16(low, high);

@@ -4,7 +4,8 @@
 //! upper part, from -8 to 8, and its lower part, from -8 to 7. Sums of nine products with inputs up to 255 are then
 //! 18360 at most: so all nine are added in 16 bits, for both parts, and only then in 32.
 //!
-//! The bytes of two taps are interleaved: of a column the upper two, which all pixels that see it share, and the
+//! Channels are computed in two halves, so that the sums of four pixels are in registers, which share what is loaded and
+//! interleaved. The bytes of two taps are interleaved: of a column the upper two, which all pixels that see it share, and the
 //! lower one with that of the next column. That takes fewer shuffles than the bytes of four taps, and no
 //! widening.
 #![allow(unsafe_code)]
@@ -12,11 +13,14 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::super::requantize::avx2::{Constants, Limits};
+use super::super::super::requantize::{ChannelLanes, Form};
 use super::super::packing::{LOWER_LAST, LOWER_PAIR, Layout, PAIR_BYTES, Packing};
 use super::super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
 use super::super::problem::{Problem, Run};
-use super::Bytes32;
+use super::{Bytes32, store_pixel, store_scalar};
 use std::arch::x86_64::*;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// How [`compute`] finds weights.
 pub(in crate::quantized::depthwise) const PACKING: Packing =
@@ -44,48 +48,147 @@ type Kernel = unsafe fn(&Problem, &Run<'_>);
 
 fn of_share<const SHARE: u8>(problem: &Problem) -> Kernel {
     match (problem.stride, problem.dilation) {
-        (1, 1) => pixels::<2, 1, SHARE>,
-        (2, 1) => pixels::<2, 2, SHARE>,
-        _ => pixels::<1, 1, SHARE>,
+        (1, 1) => pixels::<1, SHARE>,
+        (2, 1) => pixels::<2, SHARE>,
+        _ => alone::<SHARE>,
     }
 }
 
-/// The pixels of a run, by `P`, which are `S` columns from each other.
+/// The pixels of a run, which are `S` columns from each other, by four or two as long as there are so many.
 ///
 /// # Safety
 /// As of [`compute`], where the block is as the parameters say.
 #[target_feature(enable = "avx2")]
-unsafe fn pixels<const P: usize, const S: usize, const SHARE: u8>(
-    problem: &Problem,
-    run: &Run<'_>,
-) {
-    assert_eq!(run.lanes.len(), 2);
+unsafe fn pixels<const S: usize, const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
     // SAFETY: the caller's promises; groups of pixels are within the run.
     unsafe {
         let mut first = 0;
-        while first + P <= run.count {
-            group::<P, S, SHARE>(problem, &run.after(first, problem.stride));
-            first += P;
-            if first < run.count && first + P > run.count {
-                // The last ones together with some that are computed again.
-                first = run.count - P;
+        while first < run.count {
+            // The last ones may be computed again, together with some before them.
+            let pixels = match run.count - first {
+                3.. if run.count >= 4 => 4,
+                _ if run.count >= 2 => 2,
+                _ => 1,
+            };
+            first = first.min(run.count - pixels);
+            let run = run.after(first, problem.stride);
+            match pixels {
+                4 => group::<4, S, SHARE>(problem, &run),
+                2 => group::<2, S, SHARE>(problem, &run),
+                _ => group::<1, 1, SHARE>(problem, &run),
             }
-        }
-        for first in first..run.count {
-            group::<1, 1, SHARE>(problem, &run.after(first, problem.stride));
+            first += pixels;
         }
     }
 }
 
-/// Sums of a pixel: of the halves that interleaving gives, by part of the weights.
-type Sums = [[__m256i; 2]; 2];
+/// The pixels of a run one by one, with any distances.
+///
+/// # Safety
+/// As of [`pixels`].
+#[target_feature(enable = "avx2")]
+unsafe fn alone<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
+    for first in 0..run.count {
+        // SAFETY: the caller's promises; a pixel of the run.
+        unsafe { group::<1, 1, SHARE>(problem, &run.after(first, problem.stride)) };
+    }
+}
 
-/// The first `P` pixels of a run.
+/// The first `P` pixels of a run, first half of the channels, then the other: the sums of all would not fit in the registers.
 ///
 /// # Safety
 /// As of [`pixels`].
 #[inline(always)]
 unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
+    let lanes: &[ChannelLanes; 2] = run.lanes.try_into().expect("of 32 channels");
+    // SAFETY: the caller's promises.
+    unsafe {
+        if matches!(run.block.form, Form::Scalar | Form::Sums) {
+            let mut sums = [[_mm256_setzero_si256(); 4]; P];
+            let lower = half::<P, S, SHARE, 0>(problem, run);
+            let upper = half::<P, S, SHARE, 1>(problem, run);
+            for p in 0..P {
+                let ([a, b], [c, d]) = (wide(lower[p]), wide(upper[p]));
+                for (quarter, total) in [a, b, c, d].into_iter().enumerate() {
+                    sums[p][quarter] = _mm256_add_epi32(Bytes32::first(lanes, quarter), total);
+                }
+            }
+            return store_scalar::<SHARE>(problem, run, &sums);
+        }
+        let lower = words::<P, S, SHARE, 0>(problem, run, &lanes[0]);
+        // Or else the compiler loads inputs and weights once for both, and has no registers for them.
+        compiler_fence(Ordering::SeqCst);
+        let upper = words::<P, S, SHARE, 1>(problem, run, &lanes[1]);
+        let limits = Limits::new(problem.requantization.min, problem.requantization.max);
+        for p in 0..P {
+            store_pixel::<SHARE>(run, p, limits.narrow2(lower[p], upper[p]));
+        }
+    }
+}
+
+/// Sums of a pixel in 16 bits, by part of the weights.
+type Sums = [__m256i; 2];
+
+/// Outputs of half of the channels before they are clamped, in 16 bits.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(always)]
+unsafe fn words<const P: usize, const S: usize, const SHARE: u8, const HALF: usize>(
+    problem: &Problem,
+    run: &Run<'_>,
+    lanes: &ChannelLanes,
+) -> [__m256i; P] {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let sums = half::<P, S, SHARE, HALF>(problem, run);
+        match run.block.form {
+            Form::Plain => requantized::<P, false>(&sums, lanes),
+            _ => requantized::<P, true>(&sums, lanes),
+        }
+    }
+}
+
+/// Outputs of sums.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn requantized<const P: usize, const NUDGED: bool>(
+    sums: &[Sums; P],
+    lanes: &ChannelLanes,
+) -> [__m256i; P] {
+    let mut outputs = [[_mm256_setzero_si256(); 2]; P];
+    for quarter in 0..2 {
+        let constants = Constants::load(lanes, quarter);
+        // SAFETY: half of 16 numbers.
+        let first = unsafe { _mm256_loadu_si256(lanes.bias.as_ptr().add(quarter * 8).cast()) };
+        for p in 0..P {
+            let total = _mm256_add_epi32(first, wide(sums[p])[quarter]);
+            outputs[p][quarter] = constants.apply::<NUDGED>(total);
+        }
+    }
+    outputs.map(|[low, high]| _mm256_packs_epi32(low, high))
+}
+
+/// The sums of both parts, in 32 bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn wide([low, high]: Sums) -> [__m256i; 2] {
+    let factors = _mm256_set1_epi32(16 << 16 | 1);
+    [
+        _mm256_madd_epi16(_mm256_unpacklo_epi16(low, high), factors),
+        _mm256_madd_epi16(_mm256_unpackhi_epi16(low, high), factors),
+    ]
+}
+
+/// Sums of half of the channels, that of the lower or the upper eight of each 16, of the first `P` pixels.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(always)]
+unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usize>(
+    problem: &Problem,
+    run: &Run<'_>,
+) -> [Sums; P] {
     // Of the last pixel's last tap.
     let last = (P - 1) * S + 2;
     // SAFETY: entries of taps of pixels, pairs of weights that there are, and the caller's promises.
@@ -96,55 +199,42 @@ unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Probl
             let entry = run.columns.wrapping_mul(row).wrapping_add(column);
             Bytes32::load::<SHARE, true>(problem, run, entry)
         };
-        let mut sums: [Sums; P] = [[[_mm256_setzero_si256(); 2]; 2]; P];
+        let mut sums: [Sums; P] = [[_mm256_setzero_si256(); 2]; P];
         /// Written out, for a loop would keep the sums in memory.
         macro_rules! columns {
             ($($column:literal)+) => {$(
                 if (0..=last).contains(&$column) {
                     let lower = load(2, $column);
-                    let upper = interleaved(load(0, $column), load(1, $column));
+                    let upper = interleaved::<HALF>(load(0, $column), load(1, $column));
                     // Behind the last column is nothing, whose weight is zero.
                     let next = if $column < last { load(2, $column + 1) } else { lower };
-                    let lower = interleaved(lower, next);
-                    columns!(@ $column, upper, lower, [0 1]);
+                    let lower = interleaved::<HALF>(lower, next);
+                    columns!(@ $column, upper, lower, [0 1 2 3]);
                 }
             )+};
             (@ $column:literal, $upper:ident, $lower:ident, [$($p:literal)+]) => {$(
                 if $p < P && ($p * S..=$p * S + 2).contains(&$column) {
                     let sums = &mut sums[$p];
                     let column = $column - $p * S;
-                    add(run, column, $upper, sums);
+                    add::<HALF>(run.weights, column, $upper, sums);
                     match column {
-                        0 => add(run, LOWER_PAIR, $lower, sums),
-                        2 => add(run, LOWER_LAST, $lower, sums),
+                        0 => add::<HALF>(run.weights, LOWER_PAIR, $lower, sums),
+                        2 => add::<HALF>(run.weights, LOWER_LAST, $lower, sums),
                         _ => {}
                     }
                 }
             )+};
         }
-        columns!(0 1 2 3 4);
-        let mut wide = [[_mm256_setzero_si256(); 4]; P];
-        for p in 0..P {
-            for quarter in 0..4 {
-                let [low, high] = sums[p][quarter / 2];
-                let both = if quarter % 2 == 0 {
-                    _mm256_unpacklo_epi16(low, high)
-                } else {
-                    _mm256_unpackhi_epi16(low, high)
-                };
-                let total = _mm256_madd_epi16(both, _mm256_set1_epi32(16 << 16 | 1));
-                wide[p][quarter] = _mm256_add_epi32(Bytes32::first(run.lanes, quarter), total);
-            }
-        }
-        Bytes32::store::<P, SHARE, true>(problem, run, wide);
+        columns!(0 1 2 3 4 5 6 7 8);
+        sums
     }
 }
 
-/// The bytes of two taps, for each channel one behind the other.
+/// The bytes of two taps, for each channel of a half one behind the other.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn interleaved(a: __m256i, b: __m256i) -> [__m256i; 2] {
-    [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)]
+fn interleaved<const HALF: usize>(a: __m256i, b: __m256i) -> __m256i {
+    if HALF == 0 { _mm256_unpacklo_epi8(a, b) } else { _mm256_unpackhi_epi8(a, b) }
 }
 
 /// Adds the products of two taps with a pair of weights.
@@ -152,16 +242,18 @@ fn interleaved(a: __m256i, b: __m256i) -> [__m256i; 2] {
 /// # Safety
 /// The block has the pair; the processor has AVX2.
 #[inline(always)]
-unsafe fn add(run: &Run<'_>, pair: usize, inputs: [__m256i; 2], sums: &mut Sums) {
-    for half in 0..2 {
-        for part in 0..2 {
-            let at = pair.wrapping_mul(PAIR_BYTES).wrapping_add((half * 2 + part) * 32);
-            // SAFETY: the caller's promises; weights begin on a line.
-            unsafe {
-                let weights = _mm256_load_si256(run.weights.add(at).cast());
-                let products = _mm256_maddubs_epi16(inputs[half], weights);
-                sums[half][part] = _mm256_add_epi16(sums[half][part], products);
-            }
+unsafe fn add<const HALF: usize>(
+    weights: *const u8,
+    pair: usize,
+    inputs: __m256i,
+    sums: &mut Sums,
+) {
+    for part in 0..2 {
+        let at = pair.wrapping_mul(PAIR_BYTES).wrapping_add((HALF * 2 + part) * 32);
+        // SAFETY: the caller's promises; weights begin on a line.
+        unsafe {
+            let weights = _mm256_load_si256(weights.add(at).cast());
+            sums[part] = _mm256_add_epi16(sums[part], _mm256_maddubs_epi16(inputs, weights));
         }
     }
 }
