@@ -4,8 +4,8 @@
 
 Needs `ray[data]`, `ai-edge-litert`, `numpy` and the wheel of nnhal. Each processor is a node of its own
 (`ray.cluster_utils`) unless there are to be fewer nodes; each actor has one thread. Nodes have an object store each: images go from
-one to another as they would between machines. Images are random, 224×224×3 bytes, and in Ray's object store before
-the time starts. The rate is that of the time in which all actors work: from the first batch that the last of them has
+one to another as they would between machines. Images are random, 224×224×3 bytes, and made by tasks on all nodes before
+the time starts, as a cluster's nodes read them: each node has its share in its store. The rate is that of the time in which all actors work: from the first batch that the last of them has
 done to the last batch that the first to end has done. The order is 1, 2, ... actors of the one engine, then of the other, and
 again; the load average before each measurement is printed with it.
 
@@ -23,6 +23,10 @@ import time
 # Before Ray reads them: no reports to anybody, and 127.0.0.1 stays what it is.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+# Nor metrics and events, which nobody reads here and each node's processes gather.
+os.environ.setdefault("RAY_enable_metrics_collection", "0")
+os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
+os.environ.setdefault("RAY_event_stats", "0")
 
 import numpy as np
 import ray
@@ -92,6 +96,12 @@ class Worker:
         return {"class": np.array(classes), "done": np.full(count, done), "worker": np.full(count, os.getpid()), "used": np.full(count, used)}
 
 
+def pictures(rows):
+    """As many random images as there are rows."""
+    random = np.random.default_rng(int(rows["id"][0]))
+    return {"data": random.integers(0, 256, (len(rows["id"]), 224, 224, 3), np.uint8)}
+
+
 def rate(images, engine, model, cache, actors, batch):
     """Images per second, and milliseconds of processor for each: of the actors, and of the rest of Ray."""
     pool = ray.data.ActorPoolStrategy(size=actors)
@@ -129,10 +139,10 @@ def main():
                 cluster.add_node(**node)
             ray.init(address=cluster.address, _node_ip_address="127.0.0.1", log_to_driver=False)
             ray.data.DataContext.get_current().enable_progress_bars = False
-            random = np.random.default_rng(0)
+            ray.data.DataContext.get_current().execution_options.actor_locality_enabled = True
             blocks = arguments.images // arguments.batch
-            data = [random.integers(0, 256, (arguments.batch, 224, 224, 3), np.uint8) for _ in range(blocks)]
-            images = ray.data.from_numpy(data).materialize()
+            rows = ray.data.range(blocks * arguments.batch, override_num_blocks=blocks)
+            images = rows.map_batches(pictures, batch_size=arguments.batch, scheduling_strategy="SPREAD").materialize()
             rates = {}
             for _ in range(arguments.rounds):
                 for engine in (Nnhal, LiteRt):
