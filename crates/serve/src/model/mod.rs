@@ -2,6 +2,7 @@
 
 mod program;
 mod queue;
+mod spare_thread;
 mod statistics;
 mod worker;
 
@@ -17,6 +18,7 @@ use crate::request::{InferRequest, InputTensor};
 use nnhal::{DataType, Model, Profile, TensorInfo};
 use program::{Programs, Runners};
 use queue::{Batching, Queue};
+use spare_thread::SpareThread;
 use statistics::Statistics;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +32,10 @@ const MOST_LISTED: usize = 10;
 /// Runs up to this long need no thread of their own: to wake one, and be woken by it, takes some of 100 µs. Meanwhile other
 /// connections may have to wait.
 const LONGEST_ON_CALLER: Duration = Duration::from_millis(2);
+
+/// The same where another thread of the runtime reads the other connections meanwhile. That a client has gone is not noticed until
+/// the run is over, so it is not much longer.
+const LONGEST_ON_SPARE_CALLER: Duration = Duration::from_millis(10);
 
 /// An input or output as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -274,7 +280,7 @@ impl Served {
         self.runners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a job on this thread if that is short and nothing else waits; otherwise puts it into the queue.
+    /// Runs a job on this thread if that is short enough and nothing else waits; otherwise puts it into the queue.
     ///
     /// # Errors
     /// As [`Queue::push`].
@@ -282,11 +288,13 @@ impl Served {
         self: &Arc<Self>,
         job: Job,
     ) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
-        if self.is_steady
-            && let Some(permit) = self.queue.begin(LONGEST_ON_CALLER)
-        {
-            worker::run_here(self, permit, job);
-            return Ok(());
+        if self.is_steady {
+            let spare = SpareThread::take();
+            let most = if spare.is_some() { LONGEST_ON_SPARE_CALLER } else { LONGEST_ON_CALLER };
+            if let Some(permit) = self.queue.begin(most) {
+                worker::run_here(self, permit, job);
+                return Ok(());
+            }
         }
         let outcome = self.queue.push(job);
         self.metrics.waiting.set(i64::try_from(self.queue.waiting()).unwrap_or(i64::MAX));
