@@ -1,7 +1,7 @@
 //! [`Packed`]: depthwise convolution by blocks of channels.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, WORK_OF_CONSTANTS};
+use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
 use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::{Columns, ENTRIES};
 use super::problem::{Block, Problem, Run};
@@ -137,12 +137,8 @@ impl Packed {
             }
         })?;
         let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
-        let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(lanes, "constants of channels")?;
-        let mut pace = preparation.pace();
-        for block in &mut blocks {
-            if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
-                break;
-            }
+        let pack = |index: usize, all: &mut [ChannelLanes]| {
+            let block = &blocks[index];
             let sum = |(facts, bias): (&Facts, &i32)| {
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
                 let bound = facts
@@ -154,6 +150,7 @@ impl Packed {
             let of_block = block.channel..block.channel + block.channels;
             let sums: Vec<(i32, i64)> =
                 facts[of_block.clone()].iter().zip(&bias[of_block]).map(sum).collect();
+            let mut form = Form::Scalar;
             for pixel in 0..block.pixels {
                 let first = pixel * packing.lanes / block.pixels;
                 let group = ChannelGroup {
@@ -168,13 +165,17 @@ impl Packed {
                     let sum = packing.sum_of_lane(first + index);
                     (sum / LANES, sum % LANES)
                 };
-                let (form, lanes) = group.pack(place, |index| sums[index]);
-                block.form = form;
-                for (all, lanes) in all_lanes[block.lanes..].iter_mut().zip(&lanes) {
+                let lanes;
+                (form, lanes) = group.pack(place, |index| sums[index]);
+                for (all, lanes) in all[block.lanes..].iter_mut().zip(&lanes) {
                     all.merge(lanes);
                 }
             }
-        }
+            form
+        };
+        let of_block = |index: usize| blocks[index].channels;
+        let (lanes, forms) = derived_lanes(preparation, lanes, blocks.len(), of_block, pack)?;
+        blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
         let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         Ok(Some(Self {
@@ -196,7 +197,7 @@ impl Packed {
             },
             blocks,
             weights: packed,
-            lanes: all_lanes,
+            lanes,
             padding: preparation.filled(zero_point, channels, "a pixel of padding")?,
             pieces,
             block_pieces,

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::super::requantize::{
-    ChannelGroup, ChannelLanes, Form, LANES, Requantization, WORK_OF_CONSTANTS,
+    ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes,
 };
 use super::super::{Activations, Signedness, Sums, Weights};
 use super::block::Block;
@@ -717,25 +717,24 @@ fn channel_lanes(
     sum: impl Fn(usize) -> (i32, i64),
     preparation: &mut Preparation,
 ) -> Result<Vec<ChannelLanes>, TooLarge> {
-    let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(vectors, "constants of channels")?;
-    let mut pace = preparation.pace();
-    for block in blocks {
-        if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
-            break;
-        }
+    let shapes = blocks.to_vec();
+    let pack = |index: usize, all: &mut [ChannelLanes]| {
+        let shape = &shapes[index];
         let group = ChannelGroup {
             requantization,
-            first: block.channel,
-            channels: block.channels,
-            vectors: block.vectors,
+            first: shape.channel,
+            channels: shape.channels,
+            vectors: shape.vectors,
             sum_offset: variant.sum_offset(),
             with_floats: variant.has_floats,
         };
-        let shape = *block;
         let (form, lanes) =
             group.pack(|index| shape.place(index), |index| sum(shape.channel + index));
-        block.form = form;
-        all_lanes[block.lanes..][..block.vectors].copy_from_slice(&lanes);
-    }
+        all[shape.lanes..][..shape.vectors].copy_from_slice(&lanes);
+        form
+    };
+    let channels = |index: usize| shapes[index].channels;
+    let (all_lanes, forms) = derived_lanes(preparation, vectors, shapes.len(), channels, pack)?;
+    blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
     Ok(all_lanes)
 }

@@ -25,11 +25,11 @@
 
 use super::floats::{self, Factors};
 use super::{LANES, Requantization};
-use crate::Multiplier;
+use crate::{Multiplier, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
 /// Finding a channel's constants takes as long as this many products, about a microsecond.
-pub(in crate::quantized) const WORK_OF_CONSTANTS: usize = 1 << 10;
+const WORK_OF_CONSTANTS: usize = 1 << 10;
 
 /// Constants of 16 output channels.
 #[derive(Debug, Clone, Copy, Default, Zeroable, Pod)]
@@ -59,6 +59,7 @@ impl ChannelLanes {
 
 /// How vectors requantize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(in crate::quantized) enum Form {
     /// In floats, where all results below the zero point are clamped to it.
     Floats,
@@ -75,6 +76,10 @@ pub(in crate::quantized) enum Form {
 }
 
 impl Form {
+    /// All that constants can be for.
+    const ALL: [Self; 6] =
+        [Self::Floats, Self::SignedFloats, Self::Plain, Self::Nudged, Self::Scalar, Self::Sums];
+
     /// How much more sums begin with, if it is so much for integers.
     pub(in crate::quantized) fn sum_offset(self, of_integers: i32) -> i32 {
         match self {
@@ -202,6 +207,33 @@ impl ChannelGroup<'_> {
         }
         (form, packed)
     }
+}
+
+/// The constants of this many vectors, and how each of this many blocks of channels is requantized: what `pack` enters and
+/// tells for the block with an index, which has [`WORK_OF_CONSTANTS`] for each of its `channels`. They are saved with the weights, since
+/// finding them takes longer than reading them.
+///
+/// # Errors
+/// If they are more than may be taken.
+pub(in crate::quantized) fn derived(
+    preparation: &mut Preparation,
+    vectors: usize,
+    blocks: usize,
+    channels: impl Fn(usize) -> usize,
+    mut pack: impl FnMut(usize, &mut [ChannelLanes]) -> Form,
+) -> Result<(Vec<ChannelLanes>, Vec<Form>), TooLarge> {
+    let mut forms: Vec<u8> = preparation.zeros(blocks, "constants of blocks")?;
+    let lanes = preparation.derive(vectors, |lanes, pace| {
+        for (index, form) in forms.iter_mut().enumerate() {
+            if pace.is_over(channels(index).saturating_mul(WORK_OF_CONSTANTS)) {
+                break;
+            }
+            *form = pack(index, lanes) as u8;
+        }
+    })?;
+    let forms = preparation.derive(blocks, |all, _| all.copy_from_slice(&forms))?;
+    let known = |form: &u8| Form::ALL.into_iter().find(|it| *it as u8 == *form);
+    Ok((lanes, forms.iter().map(|form| known(form).unwrap_or(Form::Scalar)).collect()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 
-pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, WORK_OF_CONSTANTS};
+pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, derived as derived_lanes};
 
 use super::Signedness;
 use crate::{Multiplier, Preparation, TooLarge};
