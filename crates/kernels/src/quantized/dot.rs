@@ -1,4 +1,4 @@
-//! NEON's dot products of signed bytes. (The intrinsics are not stable.)
+//! NEON's dot products of signed bytes, and products of small matrices of them. (The intrinsics are not stable.)
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
@@ -41,6 +41,25 @@ pub(super) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x
     result
 }
 
+/// Adds to each lane the dot product of eight bytes: the lower and the upper half of `a` with those of `b`, the lower of `a` with both of `b`
+/// first.
+#[inline]
+#[target_feature(enable = "i8mm")]
+pub(super) fn smmla(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    let mut result = sums;
+    // SAFETY: the instruction works on registers alone.
+    unsafe {
+        asm!(
+            "smmla {sums:v}.4s, {a:v}.16b, {b:v}.16b",
+            sums = inlateout(vreg) result,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +84,24 @@ mod tests {
         }
         assert_eq!(found[0], std::array::from_fn(|lane| 5 + dot(lane, lane)));
         assert_eq!(found[1], std::array::from_fn(|lane| dot(lane, 2) - 5));
+    }
+
+    #[test]
+    fn eight_products_of_two_rows_and_two_columns_are_added() {
+        if !InstructionSet::NeonI8mm.is_available() {
+            return;
+        }
+        let a: [i8; 16] = std::array::from_fn(|at| i8::MIN + 3 * i8::try_from(at).unwrap());
+        let b: [i8; 16] = std::array::from_fn(|at| i8::MAX - 7 * i8::try_from(at).unwrap());
+        let dot = |row: usize, column: usize| -> i32 {
+            (0..8).map(|k| i32::from(a[8 * row + k]) * i32::from(b[8 * column + k])).sum()
+        };
+        let mut found = [0_i32; 4];
+        // SAFETY: the processor has the instructions; the arrays are as long as registers.
+        unsafe {
+            let (a, b) = (vld1q_s8(a.as_ptr()), vld1q_s8(b.as_ptr()));
+            vst1q_s32(found.as_mut_ptr(), smmla(vdupq_n_s32(5), a, b));
+        }
+        assert_eq!(found, std::array::from_fn(|lane| 5 + dot(lane / 2, lane % 2)));
     }
 }

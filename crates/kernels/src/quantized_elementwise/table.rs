@@ -76,7 +76,9 @@ impl TableMap {
                 Variant::Avx2
             }
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod => Variant::Neon,
+            InstructionSet::Neon | InstructionSet::NeonDotprod | InstructionSet::NeonI8mm => {
+                Variant::Neon
+            }
             _ => Variant::Portable,
         };
         Self { table, variant }

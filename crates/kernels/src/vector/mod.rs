@@ -146,7 +146,7 @@ impl Isa {
                 avx512::Avx512::new().map(Self::Avx512)
             }
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod => {
+            InstructionSet::Neon | InstructionSet::NeonDotprod | InstructionSet::NeonI8mm => {
                 Some(Self::Neon(neon::Neon::new()))
             }
             _ => None,

@@ -81,6 +81,11 @@ static VARIANTS: &[(InstructionSet, Variant)] = &[
     (InstructionSet::Avx2, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::All)),
     #[cfg(target_arch = "aarch64")]
     (
+        InstructionSet::NeonI8mm,
+        Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod, Takes::All),
+    ),
+    #[cfg(target_arch = "aarch64")]
+    (
         InstructionSet::NeonDotprod,
         Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod, Takes::All),
     ),

@@ -17,6 +17,8 @@ mod pack;
 mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
+#[cfg(target_arch = "aarch64")]
+mod smmla;
 mod tiles;
 mod variant;
 

@@ -111,7 +111,7 @@ impl Arithmetic for Sdot {
 /// # Safety
 /// None: every processor of the target has NEON.
 #[inline(always)]
-unsafe fn signed<const SIGNED: bool>(bytes: uint8x16_t) -> int8x16_t {
+pub(super) unsafe fn signed<const SIGNED: bool>(bytes: uint8x16_t) -> int8x16_t {
     // SAFETY: this only works on registers.
     unsafe { vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(if SIGNED { 0 } else { 0x80 }))) }
 }

@@ -46,6 +46,10 @@ pub(super) enum Packing {
     /// As four bytes.
     #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     Bytes,
+    /// As four bytes in runs of few steps; in others each two steps together, a channel's eight bytes one behind the other: see
+    /// [`pair_steps`](super::pack::pair_steps).
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    BytesOfTwoSteps,
     /// By twos: those of all channels of a vector, then the other twos.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     BytesByTwo,

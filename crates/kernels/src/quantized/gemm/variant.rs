@@ -3,6 +3,7 @@
 
 use super::super::requantize::{Form, LANES};
 use super::block::Block;
+use super::pack::pair_steps;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Packing};
 use super::{Ahead, DEPTH, Tile};
@@ -80,6 +81,8 @@ static BYTES: &[(InstructionSet, Variant)] = &[
     (InstructionSet::AvxVnni, Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni)),
     #[cfg(target_arch = "x86_64")]
     (InstructionSet::Avx2, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2)),
+    #[cfg(target_arch = "aarch64")]
+    (InstructionSet::NeonI8mm, Variant::new::<super::smmla::Smmla>(InstructionSet::NeonI8mm)),
     #[cfg(target_arch = "aarch64")]
     (InstructionSet::NeonDotprod, Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod)),
     #[cfg(target_arch = "aarch64")]
@@ -180,7 +183,7 @@ impl Variant {
     pub(super) fn bytes_per_vector(&self) -> usize {
         match self.packing {
             Packing::Words => 2 * DEPTH * LANES,
-            Packing::Bytes | Packing::BytesByTwo => DEPTH * LANES,
+            Packing::Bytes | Packing::BytesOfTwoSteps | Packing::BytesByTwo => DEPTH * LANES,
         }
     }
 
@@ -222,7 +225,7 @@ impl Variant {
     ) {
         let of_vector = vector * DEPTH * LANES;
         match self.packing {
-            Packing::Bytes => {
+            Packing::Bytes | Packing::BytesOfTwoSteps => {
                 step[of_vector + lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
             Packing::BytesByTwo => {
@@ -239,6 +242,13 @@ impl Variant {
                     step[place + 2..][..2].copy_from_slice(&pair[1].to_le_bytes());
                 }
             }
+        }
+    }
+
+    /// Brings the weights of a run of a block, all of which have been [put](Self::put), into the order of the kernel.
+    pub(super) fn arrange(&self, run: &mut [u8]) {
+        if self.packing == Packing::BytesOfTwoSteps {
+            pair_steps(run);
         }
     }
 
