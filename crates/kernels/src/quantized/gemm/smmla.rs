@@ -71,7 +71,7 @@ impl Arithmetic for Smmla {
         streams: &mut Streams,
         sums: &mut [[Self::Sums; W]; R],
     ) {
-        // There are tiles of one vector and so many rows only.
+        // There are no other tiles.
         let is_paired = const { R <= 2 * MOST_PAIRS && W == 1 };
         if !is_paired || steps < LEAST_STEPS_TO_PAIR {
             // SAFETY: the caller's promises.

@@ -54,7 +54,7 @@ fn of_share<const SHARE: u8>(problem: &Problem) -> Kernel {
     }
 }
 
-/// The pixels of a run, which are `S` columns from each other, by four or two as long as there are so many.
+/// The pixels of a run, which are `S` columns from each other, by fours, the last ones by two or alone.
 ///
 /// # Safety
 /// As of [`compute`], where the block is as the parameters say.
