@@ -23,7 +23,7 @@ import time
 # Before Ray reads them: no reports to anybody, and 127.0.0.1 stays what it is.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-# Nor metrics and events, which nobody reads here and each node's processes gather.
+# Nor metrics and events, which are not read here, and which processes of each node gather.
 os.environ.setdefault("RAY_enable_metrics_collection", "0")
 os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
 os.environ.setdefault("RAY_event_stats", "0")

@@ -707,30 +707,6 @@ fn inputs(variant: &'static Variant, common: Common, blocks: &[Block]) -> Inputs
     }
 }
 
-/// Steps of a run from which on two of them are packed together, see [`pair_steps`].
-pub(super) const LEAST_STEPS_TO_PAIR: usize = 8;
-
-/// Of a run of one vector, each two steps together: each channel's four bytes of the one step beside those of the other. Of runs of few steps,
-/// and of the last of an odd number, they stay where they are.
-pub(super) fn pair_steps(run: &mut [u8]) {
-    const STEP: usize = DEPTH * LANES;
-    if run.len() < LEAST_STEPS_TO_PAIR * STEP {
-        return;
-    }
-    let (pairs, _) = run.as_chunks_mut::<{ 2 * STEP }>();
-    for pair in pairs {
-        let before = *pair;
-        let (first, second) = before.split_at(STEP);
-        let channels = pair.chunks_exact_mut(2 * DEPTH);
-        for ((to, first), second) in
-            channels.zip(first.chunks_exact(DEPTH)).zip(second.chunks_exact(DEPTH))
-        {
-            to[..DEPTH].copy_from_slice(first);
-            to[DEPTH..].copy_from_slice(second);
-        }
-    }
-}
-
 /// The constants of all channels, which take this many vectors, from what each channel's sums begin with and the greatest
 /// magnitude that they can have; and how the blocks are requantized.
 ///

@@ -1,6 +1,6 @@
 //! Tiles with NEON's products of matrices: of two rows and two channels, eight products of signed bytes for each of the four sums.
 //!
-//! Weights of two steps are packed together ([`pair_steps`](super::pack::pair_steps)), so that a register has eight of two channels. The sums of two
+//! Weights of two steps are packed together ([`pair_steps`](super::tiles::pair_steps)), so that a register has eight of two channels. The sums of two
 //! rows stay in registers of their own until the end of a run: a tile of 6 rows and 16 channels has 24, and takes 24 products where
 //! dot products take 48. A row without a partner is its own. Runs of few steps, and the last of an odd number of steps, are dot products, as of [`Sdot`].
 #![allow(unsafe_code)]
@@ -9,10 +9,9 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::block::Block;
-use super::pack::LEAST_STEPS_TO_PAIR;
 use super::problem::Problem;
 use super::sdot::{Sdot, signed};
-use super::tiles::{Arithmetic, Packing, Streams, tiles};
+use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, tiles};
 use super::{Ahead, DEPTH, Tile};
 use crate::quantized::dot::smmla;
 use std::arch::aarch64::*;

@@ -47,7 +47,7 @@ pub(super) enum Packing {
     #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     Bytes,
     /// As four bytes in runs of few steps; in others each two steps together, a channel's eight bytes one behind the other: see
-    /// [`pair_steps`](super::pack::pair_steps).
+    /// [`pair_steps`].
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     BytesOfTwoSteps,
     /// By twos: those of all channels of a vector, then the other twos.
@@ -56,6 +56,30 @@ pub(super) enum Packing {
     /// As 16-bit numbers, by twos: those of all channels of all vectors, then the other twos.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Words,
+}
+
+/// Steps of a run from which on two of them are packed together, see [`pair_steps`].
+pub(super) const LEAST_STEPS_TO_PAIR: usize = 8;
+
+/// Of a run of one vector, each two steps together: each channel's four bytes of the one step beside those of the other. Of runs of few steps,
+/// and of the last of an odd number, they stay where they are.
+pub(super) fn pair_steps(run: &mut [u8]) {
+    const STEP: usize = DEPTH * LANES;
+    if run.len() < LEAST_STEPS_TO_PAIR * STEP {
+        return;
+    }
+    let (pairs, _) = run.as_chunks_mut::<{ 2 * STEP }>();
+    for pair in pairs {
+        let before = *pair;
+        let (first, second) = before.split_at(STEP);
+        let channels = pair.chunks_exact_mut(2 * DEPTH);
+        for ((to, first), second) in
+            channels.zip(first.chunks_exact(DEPTH)).zip(second.chunks_exact(DEPTH))
+        {
+            to[..DEPTH].copy_from_slice(first);
+            to[DEPTH..].copy_from_slice(second);
+        }
+    }
 }
 
 /// How four bytes of inputs and the weights of 16 channels are multiplied.

@@ -3,9 +3,8 @@
 
 use super::super::requantize::{Form, LANES};
 use super::block::Block;
-use super::pack::pair_steps;
 use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Packing};
+use super::tiles::{self, Arithmetic, Packing, pair_steps};
 use super::{Ahead, DEPTH, Tile};
 use crate::packing::product;
 use crate::{InstructionSet, Preparation, TooLarge};
