@@ -76,9 +76,9 @@ pub(in crate::quantized) enum Form {
 }
 
 impl Form {
-    /// All that constants can be for.
-    const ALL: [Self; 6] =
-        [Self::Floats, Self::SignedFloats, Self::Plain, Self::Nudged, Self::Scalar, Self::Sums];
+    /// Those that constants are for; of [`Self::Sums`] there are none.
+    const OF_CONSTANTS: [Self; 5] =
+        [Self::Floats, Self::SignedFloats, Self::Plain, Self::Nudged, Self::Scalar];
 
     /// How much more sums begin with, if it is so much for integers.
     pub(in crate::quantized) fn sum_offset(self, of_integers: i32) -> i32 {
@@ -232,7 +232,7 @@ pub(in crate::quantized) fn derived(
         }
     })?;
     let forms = preparation.derive(blocks, |all, _| all.copy_from_slice(&forms))?;
-    let known = |form: &u8| Form::ALL.into_iter().find(|it| *it as u8 == *form);
+    let known = |form: &u8| Form::OF_CONSTANTS.into_iter().find(|it| *it as u8 == *form);
     Ok((lanes, forms.iter().map(|form| known(form).unwrap_or(Form::Scalar)).collect()))
 }
 
