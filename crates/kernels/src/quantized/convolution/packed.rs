@@ -103,6 +103,15 @@ impl Products {
             Self::Bytes(_) => ByteMatrix::TASK_ROWS,
         }
     }
+
+    /// Rows that are computed together: fewer take as long.
+    fn rows_at_once(&self) -> usize {
+        match self {
+            Self::Rows(_) => 1,
+            #[cfg(target_arch = "x86_64")]
+            Self::Bytes(_) => ByteMatrix::VECTOR_ROWS,
+        }
+    }
 }
 
 /// The number `index` of `pieces` nearly equal parts of `total`, from and to.
@@ -211,7 +220,12 @@ impl Packed {
         let (pieces, block_pieces) = cut(shape, rows, blocks, least, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
-        let together = if is_staged { shape.output[1] } else { rows.div_ceil(pieces.max(1)) };
+        let at_once = products.rows_at_once();
+        let together = if is_staged {
+            shape.output[1]
+        } else {
+            rows.div_ceil(at_once).div_ceil(pieces.max(1)) * at_once
+        };
         let (table_pixels, row_lines) = row_lines(shape, &products, runs, together);
         let packed = Self {
             products,
@@ -292,8 +306,10 @@ impl Packed {
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         match &self.stage {
             None => {
-                let (first, end) = part(shape.output_pixels(), self.pieces, piece);
-                work.run_direct(first, end, rows);
+                let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
+                let (first, end) = part(pixels.div_ceil(at_once), self.pieces, piece);
+                // The pixels fit in memory, and so do some more.
+                work.run_direct(first * at_once, (end * at_once).min(pixels), rows);
             }
             Some(stage) => {
                 let lines = part(shape.batch * shape.output[0], self.pieces, piece);

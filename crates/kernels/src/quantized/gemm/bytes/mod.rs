@@ -148,6 +148,9 @@ impl ByteMatrix {
     /// Rows that are worth a task of their own.
     pub(in crate::quantized) const TASK_ROWS: usize = PANEL_ROWS;
 
+    /// Rows of a vector, see [`VECTOR_ROWS`].
+    pub(in crate::quantized) const VECTOR_ROWS: usize = VECTOR_ROWS;
+
     /// Packs weights. None if this takes no less than products of 16-bit numbers, or the instruction set has none of
     /// these.
     ///
