@@ -18,6 +18,8 @@ const DMA_BUF_MAGIC: u64 = 0x444d_4142;
 pub(super) enum Nature {
     /// By mapping and in no other way: device memory.
     Device,
+    /// By mapping, or by position where the system will not map: a memfd that this process made and sealed.
+    Allocated,
     /// By position, or by mapping because the file can no longer shrink.
     FixedFile,
     /// By position only: a file that others can cut short.

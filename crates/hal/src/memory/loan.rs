@@ -54,6 +54,7 @@ impl Loan {
             protection,
             view: OnceLock::from(view),
             held: OnceLock::new(),
+            is_allocated: false,
         }));
         Ok((Self(lent), memory))
     }

@@ -53,6 +53,7 @@ pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 
 use crate::client::{Client, Held, Holding};
 use crate::codes::HalVersion;
+use descriptor::Nature;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, fstatfs, ftruncate, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fmt;
@@ -177,6 +178,8 @@ struct Inner {
     view: OnceLock<MemoryView>,
     /// What it counts as, see [`Memory::held_by`].
     held: OnceLock<Held>,
+    /// Whether this process made it, so that its size and its pages are as they were asked for.
+    is_allocated: bool,
 }
 
 impl Memory {
@@ -196,7 +199,17 @@ impl Memory {
         ftruncate(&fd, size).map_err(MemoryError::system("ftruncate"))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(MemoryError::system("fcntl"))?;
-        Ok(Self::new(kind, vec![fd], vec![], 0, size, Protection::READ_WRITE))
+        Ok(Self(Arc::new(Inner {
+            kind,
+            fds: Arc::new([fd]),
+            integers: Vec::new(),
+            offset: 0,
+            size,
+            protection: Protection::READ_WRITE,
+            view: OnceLock::new(),
+            held: OnceLock::new(),
+            is_allocated: true,
+        })))
     }
 
     /// New memory that holds these bytes; kind `ashmem`.
@@ -302,8 +315,17 @@ impl Memory {
         size: u64,
         protection: Protection,
     ) -> Self {
-        let (fds, view, held) = (fds.into(), OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Inner { kind, fds, integers, offset, size, protection, view, held }))
+        Self(Arc::new(Inner {
+            kind,
+            fds: fds.into(),
+            integers,
+            offset,
+            size,
+            protection,
+            view: OnceLock::new(),
+            held: OnceLock::new(),
+            is_allocated: false,
+        }))
     }
 
     /// As [`Memory::allocate`], counted as the client's for as long as any clone is there.
@@ -404,8 +426,11 @@ impl Memory {
                 "its handle has several descriptors, which only Android's allocator can interpret"
             }
             MemoryKind::HardwareBufferBlob | MemoryKind::Ashmem | MemoryKind::MmapFd => {
-                // Once more: a file that was open to all may have been cut short, then sealed.
-                let nature = descriptor::check_size(&fds[0], kind, offset, size)?;
+                let nature = match self.0.is_allocated {
+                    true => Nature::Allocated,
+                    // Once more: a file that was open to all may have been cut short, then sealed.
+                    false => descriptor::check_size(&fds[0], kind, offset, size)?,
+                };
                 return MemoryView::new(Arc::clone(fds), nature, offset, size, protection);
             }
         };
