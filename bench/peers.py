@@ -26,8 +26,11 @@ and peak memory.  Then the processes, kept alive, take turns of --seconds each,
 round after round, so that a time when the machine is slow hits all alike.  A
 turn's figure is the median of its inferences (inputs set before, outputs left
 in place), after warm-up.  The CPU time that the rest of the machine used in a
-turn is measured too; a turn in which others used more than --max-other cores
-is repeated while the budget of --extra turns lasts, and the quietest turns
+turn is measured too, and steady.c, compiled with gcc, tells before and after it
+whether the processors are slower than they can be, because the host of a virtual
+machine has put two of them on one core.  A turn in which others used more than
+--max-other cores, or the processors took --max-slowdown times as long, is
+repeated while the budget of --extra turns lasts, and the least disturbed turns
 count.  Disturbance only ever adds time, and not all of it shows inside a
 virtual machine, so an engine's result is the median over the faster half of
 those turns; the JSON has all of them.  `~` marks results that had to use a
@@ -271,17 +274,51 @@ def process_cpu(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-class QuietWait:
-    """Waits for the rest of the machine to be quiet, within a budget."""
+class Steadiness:
+    """How fast the processors are now."""
 
-    def __init__(self, seconds, max_other):
-        self._left, self._max_other = seconds, max_other
+    def __init__(self, threads):
+        self._folder = tempfile.TemporaryDirectory()
+        program = os.path.join(self._folder.name, "steady")
+        compiled = subprocess.run(["gcc", "-O2", "-pthread", os.path.join(HERE, "steady.c"),
+                                   "-o", program])
+        if compiled.returncode:
+            raise SystemExit("peers.py: steady.c does not compile")
+        self._process = subprocess.Popen([program, str(threads)], text=True,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._least = min(self._seconds() for _ in range(20))
+
+    def _seconds(self):
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def slowdown(self):
+        """The time that a little work takes, as a multiple of the least so far."""
+        seconds = self._seconds()
+        self._least = min(self._least, seconds)
+        return seconds / self._least
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class QuietWait:
+    """Waits for the rest of the machine to be quiet, and for its processors to be
+    as fast as they can be, within a budget."""
+
+    def __init__(self, args, steadiness):
+        self._left, self._args, self._steadiness = args.quiet_timeout, args, steadiness
 
     def wait(self):
         while self._left > 0:
             start, before = time.monotonic(), machine_cpu()
             time.sleep(0.1)
-            if (machine_cpu() - before) / (time.monotonic() - start) <= self._max_other:
+            other = (machine_cpu() - before) / (time.monotonic() - start)
+            if (other <= self._args.max_other
+                    and self._steadiness.slowdown() <= self._args.max_slowdown):
                 return
             time.sleep(0.9)
             self._left -= time.monotonic() - start
@@ -343,7 +380,10 @@ class EngineError(Exception):
 
 
 class Turn:
-    """Figures of one turn; `other` is the CPU the rest used, in cores."""
+    """Figures of one turn; `other` is the CPU the rest used, in cores, and
+    `slowdown` how much longer the processors took before or after it."""
+
+    slowdown = 1.0
 
     def __init__(self, times, other):
         ordered = sorted(times)
@@ -352,6 +392,9 @@ class Turn:
         self.least = ordered[0]
         self.p90 = ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
         self.other = other
+
+    def is_disturbed(self, args):
+        return self.other > args.max_other or self.slowdown > args.max_slowdown
 
 
 class WorkerEngine:
@@ -504,10 +547,10 @@ def difference(reference, path):
     return {"value": worst, "unit": unit}
 
 
-def bench(model, threads, args):
+def bench(model, threads, args, steadiness):
     """All engines on one model with one thread count."""
     engines, results = {}, {}
-    quiet_wait = QuietWait(args.quiet_timeout, args.max_other)
+    quiet_wait = QuietWait(args, steadiness)
     try:
         for name in args.names:
             loads = []
@@ -531,14 +574,17 @@ def bench(model, threads, args):
                 time.sleep(0.03)        # threads of the one before stop spinning
                 quiet_wait.wait()
                 try:
-                    turns[name].append(engines[name].turn(args))
+                    before = steadiness.slowdown()
+                    turn = engines[name].turn(args)
+                    turn.slowdown = max(before, steadiness.slowdown())
+                    turns[name].append(turn)
                 except EngineError as error:
                     results[name] = {"error": str(error)}
                     turns.pop(name)
             count += 1
 
             def settled(name):
-                quiet = sum(t.other <= args.max_other for t in turns[name])
+                quiet = sum(not t.is_disturbed(args) for t in turns[name])
                 return quiet >= args.rounds or len(turns[name]) >= args.rounds + args.extra
 
             pending = [n for n in pending if n in turns and not settled(n)]
@@ -548,21 +594,25 @@ def bench(model, threads, args):
         for engine in engines.values():
             engine.close()
     for name, all_turns in turns.items():
-        quietest = sorted(all_turns, key=lambda t: t.other)[:args.rounds]
+        def disturbance(turn):
+            return turn.slowdown > args.max_slowdown, turn.other
+
+        quietest = sorted(all_turns, key=disturbance)[:args.rounds]
         used = sorted(quietest, key=lambda t: t.median)[:(len(quietest) + 1) // 2]
         memory = engines[name].loaded
         results[name].update(
             median_us=statistics.median(t.median for t in used),
             min_us=min(t.least for t in all_turns),
             p90_us=statistics.median(t.p90 for t in used),
-            disturbed=any(t.other > args.max_other for t in used),
+            disturbed=any(t.is_disturbed(args) for t in used),
             prepare_us=min(load["prepare_us"] for load in results[name]["loads"]),
             first_us=min((load["first_us"] for load in results[name]["loads"]
                           if "first_us" in load), default=None),
             base_rss_kb=memory.get("base_rss_kb", 0),
             peak_rss_kb=memory["peak_rss_kb"],
             turns=[{"median_us": t.median, "min_us": t.least, "p90_us": t.p90, "runs": t.runs,
-                    "other_cores": round(t.other, 3)} for t in all_turns])
+                    "other_cores": round(t.other, 3), "slowdown": round(t.slowdown, 2)}
+                   for t in all_turns])
     return results
 
 
@@ -768,6 +818,8 @@ def main():
                         help="processes to take load times from, for each thread count")
     parser.add_argument("--max-other", type=float, default=0.15,
                         help="cores that others may use in a quiet turn")
+    parser.add_argument("--max-slowdown", type=float, default=1.15,
+                        help="how much longer the processors may take before and after a quiet turn")
     parser.add_argument("--quiet-timeout", type=float, default=30,
                         help="seconds to wait for quiet, for each model and thread count")
     parser.add_argument("--onnx-dir", help="keep the ONNX conversions here")
@@ -801,6 +853,7 @@ def main():
         report.update(engines=args.names, commands=args.commands, threads=args.threads)
     if "peaks" not in report:
         report["peaks"] = {str(t): p for t, p in measure_peaks(args.threads).items()}
+    steadiness = {threads: Steadiness(threads) for threads in args.threads}
     done = {entry["name"] for entry in report["models"]}
     for model in args.models:
         stats = graph_stats.analyse(model)
@@ -809,7 +862,7 @@ def main():
         entry = {"name": stats["name"], "stats": stats, "results": {}}
         for threads in args.threads:
             start = time.monotonic()
-            results = bench(model, threads, args)
+            results = bench(model, threads, args, steadiness[threads])
             entry["results"][str(threads)] = results
             print(f"{stats['name']} {threads}t ({time.monotonic() - start:.0f} s, load "
                   f"{os.getloadavg()[0]:.1f}): " + ", ".join(
@@ -820,6 +873,8 @@ def main():
         if args.json:
             with open(args.json, "w") as handle:
                 json.dump(report, handle, indent=1)
+    for each in steadiness.values():
+        each.close()
     text = markdown(report)
     print(text, end="")
     if args.markdown:

@@ -1,0 +1,98 @@
+/* Whether this machine's processors are all there: for each line on standard
+ * input, one on standard output with the seconds that the slowest of THREADS
+ * threads needs for the same few milliseconds of multiplications.
+ *
+ * gcc -O2 -pthread steady.c -o steady && ./steady THREADS
+ *
+ * A virtual machine's processors may be two threads of one core for some
+ * seconds, or share one with another machine.  Nothing within the machine says
+ * so but the time that such work takes: up to twice as long.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { STEPS = 1000000 };
+
+typedef struct {
+    pthread_barrier_t *begin, *end;
+    int processor;              /* to run on; any if negative */
+    double seconds;
+} worker;
+
+#if defined(__x86_64__)
+#define HIDE(value) __asm__ volatile("" : "+x"(value))
+#else
+#define HIDE(value) __asm__ volatile("" : "+w"(value))
+#endif
+#define STEP(chain) chain *= factor; HIDE(chain)
+
+/* Eight independent chains: as many multiplications as the core can have. */
+static void multiply(void) {
+    typedef float vec __attribute__((vector_size(16)));
+    vec factor = {1, 1, 1, 1};
+    HIDE(factor);               /* or the compiler knows what comes out */
+    vec c0 = factor, c1 = factor, c2 = factor, c3 = factor;
+    vec c4 = factor, c5 = factor, c6 = factor, c7 = factor;
+    for (long i = 0; i < STEPS; i++) {
+        STEP(c0); STEP(c1); STEP(c2); STEP(c3);
+        STEP(c4); STEP(c5); STEP(c6); STEP(c7);
+    }
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static void measure(worker *w) {
+    pthread_barrier_wait(w->begin);
+    double start = now();
+    multiply();
+    w->seconds = now() - start;
+    pthread_barrier_wait(w->end);
+}
+
+static void *work(void *argument) {
+    worker *w = argument;
+    if (w->processor >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(w->processor, &set);
+        pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    }
+    for (;;) measure(w);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 1;
+    cpu_set_t allowed;
+    if (threads < 1 || sched_getaffinity(0, sizeof allowed, &allowed)) return 2;
+    if (CPU_COUNT(&allowed) < threads) threads = CPU_COUNT(&allowed);
+    pthread_barrier_t begin, end;
+    pthread_barrier_init(&begin, NULL, threads + 1);
+    pthread_barrier_init(&end, NULL, threads + 1);
+    worker workers[threads];
+    for (int i = 0, processor = 0; i < threads; i++, processor++) {
+        while (!CPU_ISSET(processor, &allowed)) processor++;
+        workers[i] = (worker){&begin, &end, threads > 1 ? processor : -1, 0};
+        pthread_t id;
+        if (pthread_create(&id, NULL, work, &workers[i])) return 1;
+    }
+    char line[16];
+    while (fgets(line, sizeof line, stdin)) {
+        double slowest = 0;
+        pthread_barrier_wait(&begin);
+        pthread_barrier_wait(&end);
+        for (int i = 0; i < threads; i++)
+            if (workers[i].seconds > slowest) slowest = workers[i].seconds;
+        printf("%.6f\n", slowest);
+        fflush(stdout);
+    }
+    return 0;
+}
