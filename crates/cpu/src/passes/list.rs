@@ -1,8 +1,8 @@
 //! [`PASSES`]: all passes in their order, and [`Passes`], those of them that run.
 
 use super::{
-    activations, chains, convolutions, gates, layout, matmul, means, normalization, padding,
-    residuals, softmax, tables, views,
+    activations, chains, convolutions, gates, layout, matmul, maxima, means, normalization,
+    padding, residuals, softmax, tables, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -28,7 +28,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 15] = [
+pub(crate) static PASSES: [Pass; 16] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -104,6 +104,11 @@ pub(crate) static PASSES: [Pass; 15] = [
         meaning: "Functions of 8-bit integers, element by element, are tables; those that follow each other are one.",
         run: Run::Short(tables::run),
     },
+    Pass {
+        name: "maxima",
+        meaning: "Tables that never fall are read behind MAX_POOL_2D and REDUCE_MAX, where there are fewer numbers.",
+        run: Run::Short(maxima::run),
+    },
 ];
 
 /// Which passes run. What those that do not run would have changed is computed in slower steps, some by
@@ -114,7 +119,7 @@ pub(crate) static PASSES: [Pass; 15] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 15);
+/// assert_eq!(Passes::names().count(), 16);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

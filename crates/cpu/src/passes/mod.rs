@@ -7,6 +7,7 @@ mod gates;
 mod layout;
 mod list;
 mod matmul;
+mod maxima;
 mod means;
 mod normalization;
 mod padding;

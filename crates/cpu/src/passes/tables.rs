@@ -163,7 +163,8 @@ fn table_through_floats(
     }
 }
 
-fn join(graph: &mut Graph<'_>) {
+/// Tables that follow each other become one.
+pub(super) fn join(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
     for index in 0..graph.nodes.len() {
         let Some(output) = graph.nodes[index].outputs.first() else { continue };
