@@ -10,10 +10,12 @@
 
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
+use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::quantized::convolution::Convolution;
 use nnhal_kernels::quantized::depthwise::Depthwise;
-use nnhal_kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use nnhal_kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
+use nnhal_kernels::{
+    Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization, Team,
+};
 use std::time::{Duration, Instant};
 
 /// Name, input size, channels in and out, filter size, stride.

@@ -4,10 +4,12 @@
 mod measure;
 
 use measure::{Settings, values};
+use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::quantized::transposed_convolution as quantized;
-use nnhal_kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use nnhal_kernels::transposed_convolution::{Shape, TransposedConvolution};
-use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Multiplier, Preparation, Team};
+use nnhal_kernels::{
+    Epilogue, Image, ImageMut, Lines, Multiplier, Preparation, Requantization, Team,
+};
 
 /// Name, input length, channels of input and output, filter, stride, padding before and behind.
 type Row = (&'static str, usize, [usize; 2], [usize; 2], [usize; 2]);

@@ -60,10 +60,12 @@ mod parts;
 pub mod peak;
 pub mod pooling;
 mod prepared;
+pub mod quantization;
 pub mod quantized;
 pub mod quantized_elementwise;
 pub mod recurrent;
 pub mod reduction;
+mod requantize;
 pub mod resize;
 pub mod softmax;
 mod team;
@@ -84,4 +86,5 @@ pub use parts::for_each_slice;
 pub use prepared::{
     ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
 };
+pub use requantize::Requantization;
 pub use team::{KeptQuestion, TASK_SPANS, Team};

@@ -5,15 +5,18 @@ use crate::convolution::Shape;
 use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
+use crate::quantization::{Activations, Signedness, Weights};
 use crate::quantized::batch_matmul::BatchMatmul;
 use crate::quantized::convolution::Convolution;
-use crate::quantized::{Activations, Requantization, Signedness, Weights, dynamic};
+use crate::quantized::dynamic;
 use crate::reduction::{
     ArgExtreme, ByteReduction, Fold, Normalization, Reduce, ReduceBytes, Reduction,
     RowNormalization, arg_extreme, instance_normalization, local_response_normalization,
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
-use crate::{Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
+use crate::{
+    Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization, Team,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

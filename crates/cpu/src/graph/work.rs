@@ -4,7 +4,7 @@ use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::Layout;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::elementwise::Step;
-use nnhal_kernels::quantized::Activations;
+use nnhal_kernels::quantization::Activations;
 use nnhal_kernels::transposed_convolution;
 use nnhal_ops::AnyOperation;
 

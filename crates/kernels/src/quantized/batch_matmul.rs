@@ -4,10 +4,10 @@
 
 use super::convolution::table::Table;
 use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
-use super::requantize::ChannelLanes;
-use super::{Activations, Requantization, Signedness};
 use crate::disjoint::DisjointOutput;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::{Activations, Signedness};
+use crate::requantize::{ChannelLanes, Requantization};
 use crate::team::Pace;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 

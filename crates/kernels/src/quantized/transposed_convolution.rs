@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::convolution::{Convolution, Target};
-use super::{Activations, Requantization, Signedness, Weights};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
+use crate::quantization::{Activations, Signedness, Weights};
+use crate::requantize::Requantization;
 use crate::transposed_convolution::{Shape, tasks_by_place};
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -132,7 +133,7 @@ impl TransposedConvolution {
 mod tests {
     use super::*;
     use crate::packing::prepared_twice;
-    use crate::quantized::Signedness;
+    use crate::quantization::Signedness;
     use crate::transposed_convolution::tests::{any_shape, tap};
     use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;

@@ -102,9 +102,9 @@ fn tasks_of_all_phases_go_through_the_image_together() {
 
 #[test]
 fn output_pixels_that_overlap_are_refused() {
-    use crate::Multiplier;
+    use crate::quantization::{Activations, Signedness, Weights};
     use crate::quantized::transposed_convolution::TransposedConvolution as Quantized;
-    use crate::quantized::{Activations, Requantization, Signedness, Weights};
+    use crate::{Multiplier, Requantization};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     let shape = Shape {

@@ -6,8 +6,9 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
+use nnhal_kernels::Requantization;
 use nnhal_kernels::batch_matmul::{self, Layout};
-use nnhal_kernels::quantized::{Requantization, batch_matmul as quantized};
+use nnhal_kernels::quantized::batch_matmul as quantized;
 use nnhal_ops::operations::BatchMatmul;
 use nnhal_ops::rules::broadcast;
 

@@ -4,11 +4,11 @@ use super::convolution::{strides, transposed_strides};
 use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::ExtraParams;
+use nnhal_kernels::quantization::{Activations, Weights};
 use nnhal_kernels::quantized::convolution::{Convolution, UnpackedConvolution};
 use nnhal_kernels::quantized::depthwise::Depthwise;
 use nnhal_kernels::quantized::transposed_convolution::TransposedConvolution;
-use nnhal_kernels::quantized::{Activations, Requantization, Weights};
-use nnhal_kernels::{Multiplier, OfImages, Preparation, TooLarge};
+use nnhal_kernels::{Multiplier, OfImages, Preparation, Requantization, TooLarge};
 use nnhal_ops::rules::requantize;
 
 /// Weights as kernels want them.

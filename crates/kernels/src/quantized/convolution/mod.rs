@@ -13,10 +13,11 @@ mod winograd;
 pub use unpacked::UnpackedConvolution;
 
 use super::gemm::Variant;
-use super::{Activations, Requantization, Signedness, Weights};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
+use crate::quantization::{Activations, Signedness, Weights};
+use crate::requantize::Requantization;
 use crate::team::Stop;
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use packed::Packed;

@@ -5,12 +5,13 @@
 #[cfg(target_arch = "x86_64")]
 use super::super::gemm::ByteMatrix;
 use super::super::gemm::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
-use super::super::{Activations, Requantization, Weights};
 use super::Target;
 use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
 use crate::parts::even_tasks;
+use crate::quantization::{Activations, Weights};
+use crate::requantize::Requantization;
 use crate::team::{Pace, Stop};
 use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
 

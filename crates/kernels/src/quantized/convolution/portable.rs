@@ -1,11 +1,12 @@
 //! The definition in plain loops: the counterpart of all others, and what runs where they do not.
 #![allow(unsafe_code)]
 
-use super::super::{Activations, Requantization, Weights};
 use super::Target;
 use super::packed::part;
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
+use crate::quantization::{Activations, Weights};
+use crate::requantize::Requantization;
 use crate::team::{Pace, Stop};
 use crate::{Image, Preparation, TooLarge};
 

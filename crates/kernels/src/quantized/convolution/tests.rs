@@ -1,7 +1,7 @@
-use super::super::Signedness;
 use super::*;
 use crate::convolution::tests::far_shape;
 use crate::packing::prepared_twice;
+use crate::quantization::Signedness;
 use crate::{InstructionSet, Lines, Multiplier};
 use proptest::prelude::*;
 

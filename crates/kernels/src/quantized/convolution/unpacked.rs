@@ -1,11 +1,12 @@
 //! [`UnpackedConvolution`]: weights that are known only when it is run.
 #![allow(unsafe_code)]
 
-use super::super::{Activations, Requantization, Signedness};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
 use crate::parts::{even_tasks, for_each_slice};
+use crate::quantization::{Activations, Signedness};
+use crate::requantize::Requantization;
 use crate::team::Pace;
 use crate::team::part;
 use crate::vector::{Isa, Kernel, Simd};
@@ -342,7 +343,7 @@ impl Kernel for Depthwise<'_, '_> {
 mod tests {
     use super::*;
     use crate::convolution::tests::any_shape;
-    use crate::quantized::Weights;
+    use crate::quantization::Weights;
     use crate::quantized::convolution::Convolution;
     use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;

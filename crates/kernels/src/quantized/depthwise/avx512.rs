@@ -7,12 +7,12 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
-use super::super::requantize::{ChannelLanes, Form};
-use super::super::{Requantization, Signedness};
 use super::packing::Layout;
 use super::pixels::{Arithmetic, PAIR, Vectors, pixels};
 use super::problem::{Problem, Run};
+use crate::quantization::Signedness;
+use crate::requantize::avx512::{Constants, FloatConstants, Limits};
+use crate::requantize::{ChannelLanes, Form, Requantization};
 use std::arch::x86_64::*;
 
 /// Vectors of 64 bytes.

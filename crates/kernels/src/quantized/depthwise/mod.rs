@@ -18,8 +18,9 @@ mod tests;
 mod variant;
 
 use super::convolution::Convolution;
-use super::{Activations, Requantization, Signedness, Weights};
 use crate::convolution::Shape;
+use crate::quantization::{Activations, Signedness, Weights};
+use crate::requantize::Requantization;
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 

@@ -7,11 +7,11 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::Signedness;
-use super::super::requantize::Form;
-use super::super::requantize::neon::{Constants, Limits};
 use super::packing::{Layout, Packing};
 use super::problem::{Problem, Run};
+use crate::quantization::Signedness;
+use crate::requantize::Form;
+use crate::requantize::neon::{Constants, Limits};
 use std::arch::aarch64::*;
 
 /// How [`compute`] finds weights.

@@ -1,8 +1,6 @@
 //! [`Packed`]: depthwise convolution by blocks of channels.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
-use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::{Columns, ENTRIES};
 use super::problem::{Block, Problem, Run};
 use super::variant::Variant;
@@ -11,6 +9,8 @@ use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
+use crate::quantization::{Activations, Signedness, Weights};
+use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
 use crate::team::Pace;
 use crate::{Image, ImageMut, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};

@@ -1,8 +1,8 @@
 //! [`Packing`]: how the weights of a block are packed, and [`Order`]: in which order taps are multiplied.
 
-use super::super::Signedness;
-use super::super::requantize::LANES;
 use crate::convolution::Shape;
+use crate::quantization::Signedness;
+use crate::requantize::LANES;
 
 /// How the weights of a step are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

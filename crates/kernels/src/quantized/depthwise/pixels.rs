@@ -8,10 +8,10 @@
 // Helpers are inlined into the functions that have the instructions enabled.
 #![allow(clippy::inline_always)]
 
-use super::super::Signedness;
-use super::super::requantize::ChannelLanes;
 use super::packing::{Layout, Order};
 use super::problem::{Problem, Run};
+use crate::quantization::Signedness;
+use crate::requantize::ChannelLanes;
 
 /// A block's channels fill the lanes.
 pub(super) const FULL: u8 = 0;

@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use super::super::requantize::{ChannelLanes, Form};
-use super::super::{Requantization, Signedness};
 use super::packing::{Order, Packing};
+use crate::quantization::Signedness;
+use crate::requantize::{ChannelLanes, Form, Requantization};
 
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]

@@ -4,13 +4,13 @@
 // Helpers are inlined into the functions that have the instructions enabled.
 #![allow(clippy::inline_always)]
 
-use super::super::Signedness;
-use super::super::requantize::ChannelLanes;
 use super::neon::{load, store};
 use super::packing::Layout;
 use super::pixels::{Arithmetic, FULL, Vectors, pixels};
 use super::problem::{Problem, Run};
+use crate::quantization::Signedness;
 use crate::quantized::dot::sdot;
+use crate::requantize::ChannelLanes;
 use std::arch::aarch64::*;
 
 /// Vectors of 16 signed bytes.

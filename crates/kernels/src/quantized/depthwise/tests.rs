@@ -1,6 +1,6 @@
-use super::super::Signedness;
 use super::*;
 use crate::packing::prepared_twice;
+use crate::quantization::Signedness;
 use crate::{InstructionSet, Multiplier};
 use proptest::prelude::*;
 

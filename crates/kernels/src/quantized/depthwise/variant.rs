@@ -1,10 +1,10 @@
 //! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`VARIANTS`] lists them.
 
-use super::super::Signedness;
 use super::packing::Packing;
 use super::pixels::{self, Arithmetic, Vectors};
 use super::problem::{Problem, Run};
 use crate::InstructionSet;
+use crate::quantization::Signedness;
 
 /// Computes the pixels of a run, as [`pixels::compute`].
 type Compute = unsafe fn(&Problem, &Run<'_>);

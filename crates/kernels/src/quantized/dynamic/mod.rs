@@ -27,11 +27,11 @@ mod windows;
 pub use round::Rounding;
 
 use super::gemm::{Block, Matrix, Source, Tile, Variant};
-use super::requantize::LANES;
-use super::{Signedness, Weights};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
+use crate::quantization::{Signedness, Weights};
+use crate::requantize::LANES;
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Epilogue, LINE_BYTES, Line, Preparation, Team, TooLarge};

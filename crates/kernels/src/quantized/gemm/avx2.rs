@@ -9,13 +9,12 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
-use super::super::requantize::Form;
-use super::super::requantize::LANES;
-use super::super::requantize::avx2::{Constants, Limits};
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{Arithmetic, Packing, Sums, Words, requantize_rows, tiles};
 use super::{Ahead, ChannelLanes, Tile};
+use crate::requantize::avx2::{Constants, Limits};
+use crate::requantize::{Form, LANES};
 use std::arch::x86_64::*;
 
 /// With AVX-VNNI.

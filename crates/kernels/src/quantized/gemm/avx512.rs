@@ -8,13 +8,12 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::requantize::Form;
-use super::super::requantize::LANES;
-use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Packing, Sums, requantize_rows, tiles};
 use super::{Ahead, ChannelLanes, Tile};
+use crate::requantize::avx512::{Constants, FloatConstants, Limits};
+use crate::requantize::{Form, LANES};
 use std::arch::x86_64::*;
 
 /// What flips the sign of bytes. It is loaded in a way that hides its value: otherwise compilers flip

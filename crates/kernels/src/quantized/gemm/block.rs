@@ -1,6 +1,6 @@
 //! [`Block`]: channels that are computed together.
 
-use super::super::requantize::{Form, LANES};
+use crate::requantize::{Form, LANES};
 
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]

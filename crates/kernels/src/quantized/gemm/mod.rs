@@ -29,7 +29,7 @@ pub(super) use pack::{Matrix, Source, WORD_PIECE};
 pub(super) use problem::Common;
 pub(super) use variant::Variant;
 
-use super::requantize::ChannelLanes;
+use crate::requantize::ChannelLanes;
 
 /// Inputs and weights that are multiplied and added in one step.
 const DEPTH: usize = 4;

@@ -11,13 +11,12 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::requantize::Form;
-use super::super::requantize::LANES;
-use super::super::requantize::neon::{Constants, Limits};
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{Arithmetic, Packing, Sums, tiles};
 use super::{Ahead, ChannelLanes, Tile};
+use crate::requantize::neon::{Constants, Limits};
+use crate::requantize::{Form, LANES};
 use std::arch::aarch64::*;
 
 /// 16 sums.

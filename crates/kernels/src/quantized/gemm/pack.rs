@@ -1,15 +1,13 @@
 //! [`Matrix`]: the right side of a product, packed for an instruction set.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{
-    ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes,
-};
-use super::super::{Activations, Signedness, Sums, Weights};
 use super::block::Block;
 use super::problem::{Common, Inputs, Problem};
 use super::variant::Variant;
 use super::{Ahead, DEPTH, Tile};
 use crate::packing::PackedValues;
+use crate::quantization::{Activations, Signedness, Sums, Weights};
+use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
 use crate::team::Pace;
 use crate::{LINE_BYTES, Preparation, TooLarge};
 

@@ -1,8 +1,8 @@
 //! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
 
-use super::super::Signedness;
-use super::super::requantize::{ChannelLanes, Requantization};
 use super::block::Block;
+use crate::quantization::Signedness;
+use crate::requantize::{ChannelLanes, Requantization};
 
 /// Where kernels find the inputs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,10 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::requantize::LANES;
 use super::block::Block;
 use super::problem::{Inputs, Problem};
 use super::{Ahead, ChannelLanes, DEPTH, Tile};
+use crate::requantize::LANES;
 
 /// 16 sums in registers.
 ///

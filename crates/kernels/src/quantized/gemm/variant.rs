@@ -1,12 +1,12 @@
 //! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`BYTES`] and
 //! [`WORDS`] list them all.
 
-use super::super::requantize::{Form, LANES};
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Packing, pair_steps};
 use super::{Ahead, DEPTH, Tile};
 use crate::packing::product;
+use crate::requantize::{Form, LANES};
 use crate::{InstructionSet, Preparation, TooLarge};
 
 /// Cutting a block of channels takes as long as this many products.

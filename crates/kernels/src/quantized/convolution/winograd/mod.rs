@@ -19,13 +19,13 @@ mod tests;
 mod transform;
 
 use super::super::gemm::{Block, Matrix, Tile, Variant, WORD_PIECE};
-use super::super::requantize::LANES;
-use super::super::{Activations, Requantization, Signedness, Sums, Weights};
 use super::Target;
 use super::packed::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, part};
 use crate::convolution::Shape;
 use crate::packing::product;
 use crate::parts::even_tasks;
+use crate::quantization::{Activations, Signedness, Sums, Weights};
+use crate::requantize::{LANES, Requantization};
 use crate::team::{Pace, Stop};
 use crate::vector::{Isa, WORDS};
 use crate::{Image, InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
-use super::super::super::requantize::LANES;
+use crate::requantize::LANES;
 use crate::vector::{Isa, Kernel, Simd, WORDS};
 
 /// Rows and columns of an input tile, at most.

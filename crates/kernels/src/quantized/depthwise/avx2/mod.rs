@@ -11,12 +11,12 @@
 
 pub(super) mod nibbles;
 
-use super::super::Signedness;
-use super::super::requantize::avx2::{Constants, Limits};
-use super::super::requantize::{ChannelLanes, Form};
 use super::packing::Layout;
 use super::pixels::{Arithmetic, FULL, FULL_PAIR, PARTIAL, Vectors, pixels};
 use super::problem::{Problem, Run};
+use crate::quantization::Signedness;
+use crate::requantize::avx2::{Constants, Limits};
+use crate::requantize::{ChannelLanes, Form};
 use std::arch::x86_64::*;
 
 /// Vectors of 32 bytes.

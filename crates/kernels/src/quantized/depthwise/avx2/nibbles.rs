@@ -13,12 +13,12 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::super::requantize::avx2::{Constants, Limits};
-use super::super::super::requantize::{ChannelLanes, Form};
 use super::super::packing::{LOWER_LAST, LOWER_PAIR, Layout, PAIR_BYTES, Packing};
 use super::super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
 use super::super::problem::{Problem, Run};
 use super::{Bytes32, store_pixel, store_scalar};
+use crate::requantize::avx2::{Constants, Limits};
+use crate::requantize::{ChannelLanes, Form};
 use std::arch::x86_64::*;
 use std::sync::atomic::{Ordering, compiler_fence};
 

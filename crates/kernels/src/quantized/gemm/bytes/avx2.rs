@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::super::requantize::LANES;
-use super::super::super::requantize::avx2::Limits;
 use super::super::DEPTH;
 use super::{Entry, Lane, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
+use crate::requantize::LANES;
+use crate::requantize::avx2::Limits;
 use std::arch::x86_64::*;
 
 /// Turns runs of 8 rows, of `bytes` bytes each, a multiple of four: four of each row side by side, those of the

@@ -11,10 +11,10 @@
 mod avx2;
 mod chunks;
 
-use super::super::requantize::{Form, LANES, Requantization};
-use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Common, DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
+use crate::quantization::{Activations, Signedness, Sums, Weights};
+use crate::requantize::{Form, LANES, Requantization};
 use crate::team::Pace;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
@@ -57,7 +57,7 @@ struct Entry {
     channel: u16,
 }
 
-/// How a channel is requantized, see [`super::super::requantize::ChannelLanes`].
+/// How a channel is requantized, see [`ChannelLanes`](crate::requantize::ChannelLanes).
 #[derive(Debug, Clone, Copy, Zeroable, Pod)]
 #[repr(C)]
 struct Lane {

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// Constants of 16 channels in registers.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Constants {
+pub(crate) struct Constants {
     doubled: __m512i,
     doubled_odd: __m512i,
     rounding_even: __m512i,
@@ -18,7 +18,7 @@ impl Constants {
     /// Loads them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn load(lanes: &ChannelLanes) -> Self {
+    pub(crate) fn load(lanes: &ChannelLanes) -> Self {
         // SAFETY: each array has 64 bytes.
         unsafe {
             let doubled = _mm512_loadu_si512(lanes.doubled.as_ptr().cast());
@@ -35,7 +35,7 @@ impl Constants {
     /// The outputs of sums to which 2^31 was added, before they are clamped.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn apply<const NUDGED: bool>(&self, sums: __m512i) -> __m512i {
+    pub(crate) fn apply<const NUDGED: bool>(&self, sums: __m512i) -> __m512i {
         let odd_sums = _mm512_srli_epi64::<32>(sums);
         let even = _mm512_add_epi64(_mm512_mul_epu32(sums, self.doubled), self.rounding_even);
         let odd = _mm512_add_epi64(_mm512_mul_epu32(odd_sums, self.doubled_odd), self.rounding_odd);
@@ -50,7 +50,7 @@ impl Constants {
 
 /// Factors of 16 channels in registers.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct FloatConstants {
+pub(crate) struct FloatConstants {
     upper: __m512,
     lower: __m512,
     half: __m512,
@@ -60,7 +60,7 @@ impl FloatConstants {
     /// Loads them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn load(lanes: &ChannelLanes) -> Self {
+    pub(crate) fn load(lanes: &ChannelLanes) -> Self {
         // SAFETY: each array has 64 bytes, and `Factors` is aligned to 64, so that each of its arrays
         // is.
         unsafe {
@@ -76,7 +76,7 @@ impl FloatConstants {
     /// anything up to 0 for negative sums.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn apply<const SIGNED: bool>(&self, sums: __m512i) -> __m512i {
+    pub(crate) fn apply<const SIGNED: bool>(&self, sums: __m512i) -> __m512i {
         const TO_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
         let sums = _mm512_cvtepi32_ps(sums);
         let mut half = self.half;
@@ -95,7 +95,7 @@ impl FloatConstants {
 
 /// What 8-bit outputs are clamped to.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Limits {
+pub(crate) struct Limits {
     /// What is added before, in 32 lanes of 16 bits.
     zero_point: __m512i,
     /// In 64 lanes of 8 bits.
@@ -108,7 +108,7 @@ impl Limits {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
-    pub(in crate::quantized) fn new(min: i32, max: i32, zero_point: i32) -> Self {
+    pub(crate) fn new(min: i32, max: i32, zero_point: i32) -> Self {
         Self {
             zero_point: _mm512_set1_epi16(zero_point as i16),
             min8: _mm512_set1_epi8(min as i8),
@@ -119,7 +119,7 @@ impl Limits {
     /// 64 outputs: four of each vector, then the next four of each, and so on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn narrow4<const SIGNED: bool>(&self, parts: [__m512i; 4]) -> __m512i {
+    pub(crate) fn narrow4<const SIGNED: bool>(&self, parts: [__m512i; 4]) -> __m512i {
         let low = _mm512_packs_epi32(parts[0], parts[1]);
         let high = _mm512_packs_epi32(parts[2], parts[3]);
         let low = _mm512_adds_epi16(low, self.zero_point);

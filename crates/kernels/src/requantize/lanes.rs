@@ -34,7 +34,7 @@ const WORK_OF_CONSTANTS: usize = 1 << 10;
 /// Constants of 16 output channels.
 #[derive(Debug, Clone, Copy, Default, Zeroable, Pod)]
 #[repr(C, align(64))]
-pub(in crate::quantized) struct ChannelLanes {
+pub(crate) struct ChannelLanes {
     /// What sums begin with.
     pub bias: [i32; LANES],
     /// `2m`.
@@ -51,7 +51,7 @@ pub(in crate::quantized) struct ChannelLanes {
 
 impl ChannelLanes {
     /// Takes over lanes that are zero here.
-    pub(in crate::quantized) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         let to = bytemuck::bytes_of_mut(self);
         to.iter_mut().zip(bytemuck::bytes_of(other)).for_each(|(to, from)| *to |= *from);
     }
@@ -60,7 +60,7 @@ impl ChannelLanes {
 /// How vectors requantize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(in crate::quantized) enum Form {
+pub(crate) enum Form {
     /// In floats, where all results below the zero point are clamped to it.
     Floats,
     /// In floats.
@@ -81,7 +81,7 @@ impl Form {
         [Self::Floats, Self::SignedFloats, Self::Plain, Self::Nudged, Self::Scalar];
 
     /// How much more sums begin with, if it is so much for integers.
-    pub(in crate::quantized) fn sum_offset(self, of_integers: i32) -> i32 {
+    pub(crate) fn sum_offset(self, of_integers: i32) -> i32 {
         match self {
             Self::Floats | Self::SignedFloats | Self::Sums => 0,
             Self::Plain | Self::Nudged | Self::Scalar => of_integers,
@@ -141,7 +141,7 @@ fn channel(
 }
 
 /// Constants of channels that are requantized together.
-pub(in crate::quantized) struct ChannelGroup<'a> {
+pub(crate) struct ChannelGroup<'a> {
     pub requantization: &'a Requantization,
     /// The first channel.
     pub first: usize,
@@ -158,7 +158,7 @@ impl ChannelGroup<'_> {
     /// Packs them, and tells how they are to be used. `place` gives the vector and the lane of the
     /// channel `first + index`, `sums` its bias and the greatest magnitude of its sums. Lanes without a
     /// channel give anything. The bias includes [`Form::sum_offset`].
-    pub(in crate::quantized) fn pack(
+    pub(crate) fn pack(
         &self,
         place: impl Fn(usize) -> (usize, usize),
         sums: impl Fn(usize) -> (i32, i64),
@@ -215,7 +215,7 @@ impl ChannelGroup<'_> {
 ///
 /// # Errors
 /// If they are more than may be taken.
-pub(in crate::quantized) fn derived(
+pub(crate) fn derived(
     preparation: &mut Preparation,
     vectors: usize,
     blocks: usize,

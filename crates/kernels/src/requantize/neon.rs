@@ -15,7 +15,7 @@ use std::arch::aarch64::*;
 
 /// Constants of 4 channels in registers.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Constants {
+pub(crate) struct Constants {
     mantissa: int32x4_t,
     /// Of the right shift, its negative.
     shift: int32x4_t,
@@ -24,7 +24,7 @@ pub(in crate::quantized) struct Constants {
 impl Constants {
     /// Loads those of a quarter of the lanes, from 0 to 3.
     #[inline(always)]
-    pub(in crate::quantized) fn load(lanes: &ChannelLanes, quarter: usize) -> Self {
+    pub(crate) fn load(lanes: &ChannelLanes, quarter: usize) -> Self {
         let (doubled, shift) =
             (&lanes.doubled[4 * quarter..][..4], &lanes.shift[4 * quarter..][..4]);
         // SAFETY: every processor of the target has NEON; four numbers each.
@@ -38,7 +38,7 @@ impl Constants {
 
     /// The outputs of sums, before the zero point is added and they are clamped.
     #[inline(always)]
-    pub(in crate::quantized) fn apply<const NUDGED: bool>(&self, sums: int32x4_t) -> int32x4_t {
+    pub(crate) fn apply<const NUDGED: bool>(&self, sums: int32x4_t) -> int32x4_t {
         // SAFETY: every processor of the target has NEON; these only work on registers.
         unsafe {
             let mut product = vqrdmulhq_s32(sums, self.mantissa);
@@ -52,7 +52,7 @@ impl Constants {
 
 /// What is added to outputs, and what they are clamped to, in lanes of 16 bits.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Limits {
+pub(crate) struct Limits {
     zero_point: int16x8_t,
     min: int16x8_t,
     max: int16x8_t,
@@ -62,7 +62,7 @@ impl Limits {
     /// From the zero point, the least and the greatest output.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
-    pub(in crate::quantized) fn new(zero_point: i32, min: i32, max: i32) -> Self {
+    pub(crate) fn new(zero_point: i32, min: i32, max: i32) -> Self {
         // SAFETY: every processor of the target has NEON.
         unsafe {
             Self {
@@ -75,7 +75,7 @@ impl Limits {
 
     /// The bytes of 16 outputs.
     #[inline(always)]
-    pub(in crate::quantized) fn narrow(&self, [a, b, c, d]: [int32x4_t; 4]) -> uint8x16_t {
+    pub(crate) fn narrow(&self, [a, b, c, d]: [int32x4_t; 4]) -> uint8x16_t {
         // SAFETY: every processor of the target has NEON; these only work on registers.
         unsafe {
             let low = self.clamp(vqmovn_high_s32(vqmovn_s32(a), b));

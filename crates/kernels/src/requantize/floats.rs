@@ -30,7 +30,7 @@ use std::ops::RangeInclusive;
 /// Factors of 16 channels.
 #[derive(Debug, Clone, Copy, Default, Zeroable, Pod)]
 #[repr(C, align(64))]
-pub(in crate::quantized) struct Factors {
+pub(crate) struct Factors {
     /// `a * 2^(-24-r)`.
     pub upper: [f32; LANES],
     /// `b * 2^(-31-r)`.

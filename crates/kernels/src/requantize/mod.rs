@@ -6,21 +6,21 @@
 //! `floats`.
 
 #[cfg(target_arch = "x86_64")]
-pub(super) mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod avx512;
+pub(crate) mod avx512;
 mod floats;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
-pub(super) mod neon;
+pub(crate) mod neon;
 
-pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, derived as derived_lanes};
+pub(crate) use lanes::{ChannelGroup, ChannelLanes, Form, derived as derived_lanes};
 
-use super::Signedness;
+use crate::quantization::Signedness;
 use crate::{Multiplier, Preparation, TooLarge};
 
 /// Lanes of [`ChannelLanes`].
-pub(in crate::quantized) const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// How sums become outputs: `clamp(sum * multiplier + zero_point, min, max)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Requantization {
     ///
     /// # Errors
     /// If it takes more memory than it may.
-    pub(super) fn repeated(
+    pub(crate) fn repeated(
         &self,
         times: usize,
         preparation: &mut Preparation,
@@ -69,7 +69,7 @@ impl Requantization {
     /// # Panics
     /// If there are not as many multipliers as channels (or one), one is negative, or the limits are
     /// not those of outputs of this signedness.
-    pub(super) fn check(&self, channels: usize, signedness: Signedness) {
+    pub(crate) fn check(&self, channels: usize, signedness: Signedness) {
         let count = self.multipliers.len();
         assert!(count == 1 || count == channels, "{count} multipliers for {channels} channels");
         assert!(

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// Constants of 8 channels in registers.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Constants {
+pub(crate) struct Constants {
     doubled: __m256i,
     rounding_even: __m256i,
     rounding_odd: __m256i,
@@ -17,7 +17,7 @@ impl Constants {
     /// Loads those of the lower (0) or the upper (1) half of the lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn load(lanes: &ChannelLanes, half: usize) -> Self {
+    pub(crate) fn load(lanes: &ChannelLanes, half: usize) -> Self {
         // SAFETY: each half of an array has 32 bytes.
         unsafe {
             let load = |from: *const __m256i| _mm256_loadu_si256(from.add(half & 1));
@@ -33,7 +33,7 @@ impl Constants {
     /// The outputs of sums to which 2^31 was added, before they are clamped.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn apply<const NUDGED: bool>(&self, sums: __m256i) -> __m256i {
+    pub(crate) fn apply<const NUDGED: bool>(&self, sums: __m256i) -> __m256i {
         let odd_sums = _mm256_srli_epi64::<32>(sums);
         let odd_doubled = _mm256_srli_epi64::<32>(self.doubled);
         let even = _mm256_add_epi64(_mm256_mul_epu32(sums, self.doubled), self.rounding_even);
@@ -49,7 +49,7 @@ impl Constants {
 
 /// What 8-bit outputs are clamped to, in lanes of 8 bits.
 #[derive(Clone, Copy)]
-pub(in crate::quantized) struct Limits {
+pub(crate) struct Limits {
     min: __m256i,
     max: __m256i,
     /// Whether both are numbers of signed bytes; otherwise of unsigned ones.
@@ -61,7 +61,7 @@ impl Limits {
     #[inline]
     #[target_feature(enable = "avx2")]
     #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
-    pub(in crate::quantized) fn new(min: i32, max: i32) -> Self {
+    pub(crate) fn new(min: i32, max: i32) -> Self {
         Self {
             min: _mm256_set1_epi8(min as i8),
             max: _mm256_set1_epi8(max as i8),
@@ -72,7 +72,7 @@ impl Limits {
     /// 32 outputs: four of each vector, then the next four of each.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn narrow4(&self, parts: [__m256i; 4]) -> __m256i {
+    pub(crate) fn narrow4(&self, parts: [__m256i; 4]) -> __m256i {
         let low = _mm256_packs_epi32(parts[0], parts[1]);
         let high = _mm256_packs_epi32(parts[2], parts[3]);
         self.narrow2(low, high)
@@ -81,7 +81,7 @@ impl Limits {
     /// 32 outputs of 16 bits each.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn narrow2(&self, low: __m256i, high: __m256i) -> __m256i {
+    pub(crate) fn narrow2(&self, low: __m256i, high: __m256i) -> __m256i {
         // What bytes cannot hold is beyond the limits too.
         if self.are_signed {
             let bytes = _mm256_packs_epi16(low, high);
@@ -95,7 +95,7 @@ impl Limits {
     /// 16 outputs of a row, then those of another.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn narrow_rows(&self, rows: [[__m256i; 2]; 2]) -> __m256i {
+    pub(crate) fn narrow_rows(&self, rows: [[__m256i; 2]; 2]) -> __m256i {
         let bytes = self.narrow4([rows[0][0], rows[0][1], rows[1][0], rows[1][1]]);
         // By four: the first and the third of both rows, then the others.
         _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
