@@ -75,7 +75,7 @@ pub mod unpacked_convolution;
 mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};
-pub use gemm::Epilogue;
+pub use gemm::float::Epilogue;
 pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};

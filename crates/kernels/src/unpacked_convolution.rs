@@ -3,7 +3,7 @@
 use crate::convolution::Shape;
 use crate::convolution::taps::{Access, Taps};
 use crate::depthwise::{self, Direct, Wide};
-use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
+use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
 use crate::image::values_needed;
 use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;

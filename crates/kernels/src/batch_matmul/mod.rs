@@ -4,12 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-pub use crate::gemm::Epilogue;
+pub use crate::gemm::float::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::matrix::Matrix;
-use crate::gemm::pack;
-use crate::gemm::{Blocking, Tile, run_tile_until};
+use crate::gemm::float::matrix::Matrix;
+use crate::gemm::float::pack;
+use crate::gemm::float::{Blocking, Tile, run_tile_until};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};

@@ -9,6 +9,6 @@ pub(crate) mod taps;
 pub(crate) mod tests;
 mod winograd;
 
-pub use crate::gemm::Epilogue;
+pub use crate::gemm::float::Epilogue;
 pub use packed::Convolution;
 pub use shape::Shape;

@@ -7,7 +7,7 @@
 
 use super::shape::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels, largest_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::even_tasks;
@@ -262,7 +262,7 @@ struct Tile<'a> {
     epilogue: &'a Epilogue,
 }
 
-/// Repeats a statement with a constant index; see `gemm::microkernel`.
+/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
 macro_rules! unrolled {
     ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
         $(if $number < $count {

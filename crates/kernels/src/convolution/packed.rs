@@ -4,8 +4,8 @@ use super::narrow::Narrow;
 use super::shape::Shape;
 use super::taps::{Access, Taps};
 use super::winograd::Winograd;
-use crate::gemm::few_columns::{self, FewColumns};
-use crate::gemm::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::few_columns::{self, FewColumns};
+use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 

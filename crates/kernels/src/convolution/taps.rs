@@ -4,7 +4,7 @@
 
 use super::shape::Shape;
 use crate::TooLarge;
-use crate::gemm::{MOST_SEGMENTS, Rows};
+use crate::gemm::float::{MOST_SEGMENTS, Rows};
 use crate::image::values_needed;
 use crate::packing::product;
 use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@ use super::packed::{Convolution, Method};
 use super::shape::Shape;
 use super::winograd::Winograd;
 use crate::Lines;
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::packing::prepared_twice;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 //! channels.
 #![allow(unsafe_code)]
 
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most pixels of a tile.
@@ -38,7 +38,7 @@ pub(super) struct Tile<'a> {
     pub(super) epilogue: &'a Epilogue,
 }
 
-/// Repeats a statement with a constant index; see `gemm::microkernel`.
+/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
 macro_rules! unrolled {
     ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
         $(if $number < $count {

@@ -12,7 +12,7 @@ mod window;
 use crate::convolution::Convolution;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels};
+use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;

@@ -4,7 +4,7 @@
 use super::window::{Strip, most_rows, run_strip};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels};
+use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::parts::even_tasks;
 use crate::team::Pace;
 use crate::team::part;

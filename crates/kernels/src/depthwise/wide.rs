@@ -4,7 +4,7 @@
 use super::MOST_TAPS;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::team::part;

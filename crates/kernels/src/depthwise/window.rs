@@ -5,7 +5,7 @@
 //! be there.
 #![allow(unsafe_code)]
 
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Some output rows of an image, all columns of them and all channels of some panels.
@@ -74,7 +74,7 @@ pub(super) const fn most_rows(registers: usize, filter: usize, stride: usize) ->
     }
 }
 
-/// Repeats a statement with a constant index; see `gemm::microkernel`.
+/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
 macro_rules! unrolled {
     ($index:ident < $count:expr, $($number:literal)* => $body:block) => {
         $(if $number < $count {

@@ -5,10 +5,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use crate::gemm::Epilogue;
+pub use crate::gemm::float::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;

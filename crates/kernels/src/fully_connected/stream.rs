@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // The index of a vector is used for more than one array.
 
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 

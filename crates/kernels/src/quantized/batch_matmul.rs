@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::convolution::table::Table;
-use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use crate::disjoint::DisjointOutput;
+use crate::gemm::quantized::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};

@@ -1,7 +1,7 @@
 //! [`Packed`]: weights in the order in which vectors multiply them.
 
-use crate::gemm::matrix::Matrix;
-use crate::gemm::pack::turned_until;
+use crate::gemm::float::matrix::Matrix;
+use crate::gemm::float::pack::turned_until;
 use crate::packing::PackedValues;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Preparation, TooLarge};

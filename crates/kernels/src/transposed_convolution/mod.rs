@@ -15,7 +15,7 @@ pub use shape::Shape;
 
 use crate::convolution::taps::{Access, Taps};
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
+use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
 use crate::image::{Places, values_needed};
 use crate::of_images::{ImageKernel, Images};
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};

@@ -13,7 +13,7 @@ mod transform;
 
 use super::shape::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Blocking, Epilogue, Panels, Tile, run_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, run_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::team::part;

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
-use crate::gemm::Epilogue;
+use crate::gemm::float::Epilogue;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Rows and columns of an output tile.

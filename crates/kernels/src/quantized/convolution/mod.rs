@@ -12,9 +12,9 @@ mod winograd;
 
 pub use unpacked::UnpackedConvolution;
 
-use super::gemm::Variant;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
+use crate::gemm::quantized::Variant;
 use crate::image::{Places, values_needed};
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;

@@ -2,13 +2,13 @@
 //! the windows.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-use super::super::gemm::ByteMatrix;
-use super::super::gemm::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
 use super::Target;
 use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
+#[cfg(target_arch = "x86_64")]
+use crate::gemm::quantized::ByteMatrix;
+use crate::gemm::quantized::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
 use crate::parts::even_tasks;
 use crate::quantization::{Activations, Weights};
 use crate::requantize::Requantization;

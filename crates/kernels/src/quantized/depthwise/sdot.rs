@@ -8,8 +8,8 @@ use super::neon::{load, store};
 use super::packing::Layout;
 use super::pixels::{Arithmetic, FULL, Vectors, pixels};
 use super::problem::{Problem, Run};
+use crate::gemm::quantized::dot::sdot;
 use crate::quantization::Signedness;
-use crate::quantized::dot::sdot;
 use crate::requantize::ChannelLanes;
 use std::arch::aarch64::*;
 

@@ -26,9 +26,9 @@ mod windows;
 
 pub use round::Rounding;
 
-use super::gemm::{Block, Matrix, Source, Tile, Variant};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
+use crate::gemm::quantized::{Block, Matrix, Source, Tile, Variant};
 use crate::packing::PackedValues;
 use crate::quantization::{Signedness, Weights};
 use crate::requantize::LANES;

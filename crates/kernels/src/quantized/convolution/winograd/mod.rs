@@ -18,10 +18,10 @@
 mod tests;
 mod transform;
 
-use super::super::gemm::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use super::Target;
 use super::packed::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, part};
 use crate::convolution::Shape;
+use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::even_tasks;
 use crate::quantization::{Activations, Signedness, Sums, Weights};

@@ -9,10 +9,10 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::block::Block;
+use super::dot::sdot_lane;
 use super::problem::Problem;
 use super::tiles::{Arithmetic, Packing, Streams, tiles};
 use super::{Ahead, DEPTH, Tile};
-use crate::quantized::dot::sdot_lane;
 use std::arch::aarch64::*;
 
 /// Dot products of signed bytes.

@@ -71,7 +71,7 @@ struct Lane {
 
 /// A packed matrix with what turns sums into outputs.
 #[derive(Debug)]
-pub(in crate::quantized) struct ByteMatrix {
+pub(crate) struct ByteMatrix {
     pub common: Common,
     channels: usize,
     /// Of a row.
@@ -146,17 +146,17 @@ const COST_OF_WORDS: usize = 13;
 
 impl ByteMatrix {
     /// Rows that are worth a task of their own.
-    pub(in crate::quantized) const TASK_ROWS: usize = PANEL_ROWS;
+    pub(crate) const TASK_ROWS: usize = PANEL_ROWS;
 
     /// Rows of a vector, see [`VECTOR_ROWS`].
-    pub(in crate::quantized) const VECTOR_ROWS: usize = VECTOR_ROWS;
+    pub(crate) const VECTOR_ROWS: usize = VECTOR_ROWS;
 
     /// Packs weights. None if this takes no less than products of 16-bit numbers, or the instruction set has none of
     /// these.
     ///
     /// # Errors
     /// If they are more than may be taken.
-    pub(in crate::quantized) fn new(
+    pub(crate) fn new(
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         rows: usize,
         activations: Activations,
@@ -220,25 +220,25 @@ impl ByteMatrix {
         }))
     }
 
-    pub(in crate::quantized) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         Variant::name(self.outputs.variant)
     }
 
     /// Blocks of channels.
-    pub(in crate::quantized) fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.channels.div_ceil(BLOCK)
     }
 
     /// Rows to compute together, at most as many as given, of this many: about the same number each time, in whole
     /// vectors if that is possible.
-    pub(in crate::quantized) fn rows_together(rows: usize, most: usize) -> usize {
+    pub(crate) fn rows_together(rows: usize, most: usize) -> usize {
         let most = most.min(MOST_ROWS);
         let each = rows.div_ceil(rows.div_ceil(most).max(1)).max(1);
         each.next_multiple_of(VECTOR_ROWS).min(most)
     }
 
     /// Lines of scratch memory that computing this many rows takes.
-    pub(in crate::quantized) fn scratch_lines(&self, rows: usize) -> usize {
+    pub(crate) fn scratch_lines(&self, rows: usize) -> usize {
         let panels = rows.div_ceil(PANEL_ROWS);
         let used = self.sums_start(panels) + panels * BLOCK * PANEL_ROWS * size_of::<i32>();
         // Wherever a step says that its inputs are, they can be read: so nothing of it needs to be checked.
@@ -267,7 +267,7 @@ impl ByteMatrix {
     ///
     /// # Panics
     /// If there are too many rows, or the scratch memory is smaller than [`Self::scratch_lines`].
-    pub(in crate::quantized) unsafe fn compute(
+    pub(crate) unsafe fn compute(
         &self,
         table: *const *const u8,
         rows: usize,

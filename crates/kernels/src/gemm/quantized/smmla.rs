@@ -9,11 +9,11 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::block::Block;
+use super::dot::smmla;
 use super::problem::Problem;
 use super::sdot::{Sdot, signed};
 use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, tiles};
 use super::{Ahead, DEPTH, Tile};
-use crate::quantized::dot::smmla;
 use std::arch::aarch64::*;
 
 /// Pairs of rows of a tile, at most.

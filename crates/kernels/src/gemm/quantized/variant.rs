@@ -14,7 +14,7 @@ const WORK_OF_BLOCK: usize = 64;
 
 /// Products of a sum, at most: a tile of 64 channels and eight rows then has 2^30 of them, some tens of
 /// milliseconds, and reads 128 or 256 MiB of weights.
-pub(in crate::quantized) const MOST_PRODUCTS: usize = 1 << 21;
+pub(crate) const MOST_PRODUCTS: usize = 1 << 21;
 
 /// Computes tiles, as [`tiles::compute`].
 type Compute = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
@@ -24,7 +24,7 @@ type Requantize = unsafe fn(&Problem, &Block, &[[i32; LANES]], (*mut u8, usize))
 
 /// The kernels of an instruction set.
 #[derive(Debug)]
-pub(in crate::quantized) struct Variant {
+pub(crate) struct Variant {
     set: InstructionSet,
     packing: Packing,
     /// See [`Arithmetic::ROWS`].
@@ -131,7 +131,7 @@ impl Variant {
     ///
     /// # Panics
     /// If this processor does not have the instructions.
-    pub(in crate::quantized) fn of(set: InstructionSet, products: usize) -> Option<&'static Self> {
+    pub(crate) fn of(set: InstructionSet, products: usize) -> Option<&'static Self> {
         find(BYTES, set).filter(|_| products <= MOST_PRODUCTS)
     }
 
@@ -139,12 +139,12 @@ impl Variant {
     ///
     /// # Panics
     /// If this processor does not have the instructions.
-    pub(in crate::quantized) fn of_words(set: InstructionSet) -> Option<&'static Self> {
+    pub(crate) fn of_words(set: InstructionSet) -> Option<&'static Self> {
         find(WORDS, set)
     }
 
     /// Its name in reports.
-    pub(in crate::quantized) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.set.name()
     }
 
@@ -252,7 +252,7 @@ impl Variant {
     }
 
     /// What unsigned inputs are less when the kernel sees them.
-    pub(in crate::quantized) fn input_offset(&self) -> i32 {
+    pub(crate) fn input_offset(&self) -> i32 {
         if self.has_signed_inputs { 128 } else { 0 }
     }
 

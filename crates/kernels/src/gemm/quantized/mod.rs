@@ -12,6 +12,8 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 #[cfg(target_arch = "aarch64")]
+pub(crate) mod dot;
+#[cfg(target_arch = "aarch64")]
 mod neon;
 mod pack;
 mod problem;
@@ -22,12 +24,12 @@ mod smmla;
 mod tiles;
 mod variant;
 
-pub(super) use block::Block;
+pub(crate) use block::Block;
 #[cfg(target_arch = "x86_64")]
-pub(super) use bytes::ByteMatrix;
-pub(super) use pack::{Matrix, Source, WORD_PIECE};
-pub(super) use problem::Common;
-pub(super) use variant::Variant;
+pub(crate) use bytes::ByteMatrix;
+pub(crate) use pack::{Matrix, Source, WORD_PIECE};
+pub(crate) use problem::Common;
+pub(crate) use variant::Variant;
 
 use crate::requantize::ChannelLanes;
 
@@ -35,11 +37,11 @@ use crate::requantize::ChannelLanes;
 const DEPTH: usize = 4;
 
 /// Rows of one tile, at most.
-pub(super) const TILE_ROWS: usize = 8;
+pub(crate) const TILE_ROWS: usize = 8;
 
 /// What one call of a tile's kernel reads and writes: `rows` rows times one block of channels.
 #[derive(Clone, Copy)]
-pub(super) struct Tile<'a> {
+pub(crate) struct Tile<'a> {
     /// Address of the first row's first run; the next row's is the next, and the next run's are
     /// `table_step` farther on.
     pub table: *const *const u8,
@@ -62,7 +64,7 @@ pub(super) struct Tile<'a> {
 
 /// Weights that are fetched into the second cache ahead of time, a line with each step.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     /// The next line.
     next: *const u8,
     /// Tiles that still fetch.

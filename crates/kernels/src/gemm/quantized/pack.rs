@@ -18,11 +18,11 @@ const PIECE_STEPS: usize = 64;
 const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
 
 /// Weights that [`Matrix::of_words`] asks for at a time, at most.
-pub(in crate::quantized) const WORD_PIECE: usize = 64;
+pub(crate) const WORD_PIECE: usize = 64;
 
 /// A packed matrix with what turns sums into outputs.
 #[derive(Debug)]
-pub(in crate::quantized) struct Matrix {
+pub(crate) struct Matrix {
     pub variant: &'static Variant,
     problem: Problem,
     blocks: Vec<Block>,
@@ -39,7 +39,7 @@ pub(in crate::quantized) struct Matrix {
 
 /// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
 /// the other, from `first(c)` on; run `r` is `run_offset(r)` behind that.
-pub(in crate::quantized) struct Source<'a, F, G> {
+pub(crate) struct Source<'a, F, G> {
     pub weights: Weights<'a>,
     pub channels: usize,
     pub runs: usize,
@@ -138,7 +138,7 @@ impl Matrix {
     ///
     /// # Errors
     /// If they are more than may be taken.
-    pub(in crate::quantized) fn new(
+    pub(crate) fn new(
         variant: &'static Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         activations: Activations,
@@ -196,7 +196,7 @@ impl Matrix {
     ///
     /// # Errors
     /// If they are more than may be taken.
-    pub(in crate::quantized) fn of_sums(
+    pub(crate) fn of_sums(
         variant: &'static Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         preparation: &mut Preparation,
@@ -255,7 +255,7 @@ impl Matrix {
     ///
     /// # Errors
     /// If they are more than may be taken.
-    pub(in crate::quantized) fn of_words(
+    pub(crate) fn of_words(
         variant: &'static Variant,
         [matrices, channels, depth]: [usize; 3],
         weights: impl Fn(usize, usize, &mut [[i16; WORD_PIECE]]),
@@ -309,7 +309,7 @@ impl Matrix {
     ///
     /// # Errors
     /// If it is more than may be taken.
-    pub(in crate::quantized) fn of_outputs(
+    pub(crate) fn of_outputs(
         variant: &'static Variant,
         sums: &[(i32, i64)],
         signedness: Signedness,
@@ -357,7 +357,7 @@ impl Matrix {
     ///
     /// # Safety
     /// The outputs of the block's channels of the rows can be written, and no one else accesses them.
-    pub(in crate::quantized) unsafe fn requantize(
+    pub(crate) unsafe fn requantize(
         &self,
         block: &Block,
         sums: &[[i32; LANES]],
@@ -371,7 +371,7 @@ impl Matrix {
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
     /// right side of products of two activations, which have one multiplier.
-    pub(in crate::quantized) fn at_run_time(
+    pub(crate) fn at_run_time(
         variant: &'static Variant,
         [inner, columns]: [usize; 2],
         [left, right]: [Activations; 2],
@@ -417,21 +417,21 @@ impl Matrix {
     }
 
     /// Bytes of packed weights.
-    pub(in crate::quantized) fn weight_bytes(&self) -> usize {
+    pub(crate) fn weight_bytes(&self) -> usize {
         let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
         let Common { runs, run_bytes, .. } = self.problem.common;
         runs * run_bytes.div_ceil(DEPTH) * vectors * self.variant.bytes_per_vector()
     }
 
     /// Bytes of the channels' constants.
-    pub(in crate::quantized) fn lane_bytes(&self) -> usize {
+    pub(crate) fn lane_bytes(&self) -> usize {
         let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
         vectors * size_of::<ChannelLanes>()
     }
 
     /// Packs a matrix `[inner, columns]`, or if it is transposed `[columns, inner]`, and what is
     /// wanted of its columns.
-    pub(in crate::quantized) fn pack_at_run_time(
+    pub(crate) fn pack_at_run_time(
         &self,
         values: &[u8],
         is_transposed: bool,
@@ -488,13 +488,13 @@ impl Matrix {
 
     /// The packed weights of a block, on a line: they begin on one, and so do all blocks, whose steps
     /// have whole lines for each vector.
-    pub(in crate::quantized) fn block_weights(&self, block: &Block) -> *const u8 {
+    pub(crate) fn block_weights(&self, block: &Block) -> *const u8 {
         let weights = self.weights.as_ref().map_or(&[][..], PackedValues::values);
         weights[block.weights..].as_ptr()
     }
 
     /// The constants of a block's channels.
-    pub(in crate::quantized) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
+    pub(crate) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
         self.problem.block_lanes(block)
     }
 
@@ -505,7 +505,7 @@ impl Matrix {
     }
 
     /// What is the same for all tiles.
-    pub(in crate::quantized) fn common(&self) -> &Common {
+    pub(crate) fn common(&self) -> &Common {
         &self.problem.common
     }
 
@@ -513,7 +513,7 @@ impl Matrix {
     ///
     /// # Safety
     /// As of [`Self::compute_rows`].
-    pub(in crate::quantized) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
+    pub(crate) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
         let mut ahead = Ahead { next: tile.weights, tiles: 0, tile_bytes: 0 };
         // SAFETY: the caller's promises.
         unsafe { self.compute_tiles(block, tile, 1, &mut ahead) };
@@ -530,12 +530,7 @@ impl Matrix {
     /// `Block::weights` on. The outputs of the block's channels of the rows can be written, or of
     /// [`Self::of_sums`] four bytes for each of 16 lanes of its vectors, and no one else accesses them.
     /// (Lanes and row terms are slices, whose lengths are compared.)
-    pub(in crate::quantized) unsafe fn compute_rows(
-        &self,
-        block: &Block,
-        all: &Tile<'_>,
-        next: *const u8,
-    ) {
+    pub(crate) unsafe fn compute_rows(&self, block: &Block, all: &Tile<'_>, next: *const u8) {
         let tiles = all.rows.div_ceil(self.tile_rows(block));
         if tiles == 0 {
             return;
@@ -585,30 +580,30 @@ impl Matrix {
     }
 
     /// The blocks of channels, in the order of channels.
-    pub(in crate::quantized) fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
     /// Rows of a tile of a block, at most.
-    pub(in crate::quantized) fn tile_rows(&self, block: &Block) -> usize {
+    pub(crate) fn tile_rows(&self, block: &Block) -> usize {
         self.variant.tile_rows(block.vectors)
     }
 
     /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
     /// a copy or work in the kernel.
-    pub(in crate::quantized) fn take_unsigned(&mut self) {
+    pub(crate) fn take_unsigned(&mut self) {
         if self.problem.common.is_signed && self.variant.flips_inputs {
             self.problem.inputs = Inputs::Unsigned;
         }
     }
 
     /// The bits of inputs that are inverted before the kernel sees them.
-    pub(in crate::quantized) fn input_flip(&self) -> u8 {
+    pub(crate) fn input_flip(&self) -> u8 {
         if self.problem.inputs == Inputs::Unsigned { 0x80 } else { 0 }
     }
 
     /// Bytes of a row as [`Self::copy_rows`] writes it; none if rows are read where they are.
-    pub(in crate::quantized) fn copied_row_bytes(&self) -> Option<usize> {
+    pub(crate) fn copied_row_bytes(&self) -> Option<usize> {
         let Common { runs, run_bytes, .. } = self.problem.common;
         // Less than the packed weights have.
         let bytes = runs * run_bytes.next_multiple_of(DEPTH) * self.variant.input_bytes;
@@ -624,7 +619,7 @@ impl Matrix {
     /// # Panics
     /// If there is not enough memory for the rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-    pub(in crate::quantized) unsafe fn copy_rows(
+    pub(crate) unsafe fn copy_rows(
         &self,
         table: *const *const u8,
         table_step: usize,
@@ -652,7 +647,7 @@ impl Matrix {
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
     /// wanted.
-    pub(in crate::quantized) fn needs_row_terms(&self) -> bool {
+    pub(crate) fn needs_row_terms(&self) -> bool {
         self.weight_zero_point != 0
     }
 
@@ -661,7 +656,7 @@ impl Matrix {
     ///
     /// # Safety
     /// As of [`Self::compute`], for the table.
-    pub(in crate::quantized) unsafe fn row_terms(
+    pub(crate) unsafe fn row_terms(
         &self,
         table: *const *const u8,
         table_step: usize,

@@ -4,7 +4,7 @@ use crate::requantize::{Form, LANES};
 
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::quantized) struct Block {
+pub(crate) struct Block {
     /// The first channel.
     pub channel: usize,
     /// How many there are.

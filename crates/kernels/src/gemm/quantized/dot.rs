@@ -7,7 +7,7 @@ use std::arch::asm;
 /// Adds to each lane the dot product of four bytes of `a` with four of `b`.
 #[inline]
 #[target_feature(enable = "dotprod")]
-pub(super) fn sdot(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+pub(crate) fn sdot(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     let mut result = sums;
     // SAFETY: the instruction works on registers alone.
     unsafe {
@@ -25,7 +25,7 @@ pub(super) fn sdot(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 /// Adds to each lane the dot product of four bytes of `a` with those of one lane of `b`.
 #[inline]
 #[target_feature(enable = "dotprod")]
-pub(super) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+pub(crate) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     let mut result = sums;
     // SAFETY: the instruction works on registers alone.
     unsafe {
@@ -45,7 +45,7 @@ pub(super) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x
 /// first.
 #[inline]
 #[target_feature(enable = "i8mm")]
-pub(super) fn smmla(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+pub(crate) fn smmla(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     let mut result = sums;
     // SAFETY: the instruction works on registers alone.
     unsafe {

@@ -17,7 +17,7 @@ pub(super) enum Inputs {
 
 /// What is the same for all tiles.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::quantized) struct Common {
+pub(crate) struct Common {
     /// Runs of a row.
     pub runs: usize,
     /// Bytes of a run.

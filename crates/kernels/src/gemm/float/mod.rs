@@ -1,0 +1,549 @@
+//! Matrix products of float32: what convolutions, fully connected layers and products of two
+//! activations come down to.
+//!
+//! `output[M][N] = epilogue(left[M][K] * right[K][N] + bias[N])`. The right side is packed into
+//! [`Panels`], a few vectors wide. The left side is read in place: a row of it may be in several
+//! *segments* at different places ([`Rows`]), which is how a convolution is a matrix product without
+//! anything being copied. The output is computed in tiles of some rows by one panel, whose sums stay
+//! in registers over the whole depth K.
+#![allow(unsafe_code)]
+
+mod epilogue;
+pub(crate) mod few_columns;
+pub(crate) mod matrix;
+mod microkernel;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+pub(crate) mod pack;
+mod panels;
+mod tile;
+#[cfg(target_arch = "x86_64")]
+mod turn_avx512;
+
+pub use epilogue::Epilogue;
+pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
+use panels::Run;
+pub(crate) use panels::{Panels, Unpacked};
+pub(crate) use tile::Tile;
+
+use crate::disjoint::DisjointOutput;
+use crate::image::{Places, values_needed};
+use crate::packing::product;
+use crate::parts::even_tasks;
+use crate::team::{Pace, Stop, WORK_BETWEEN, part};
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// The left side of a product: where its rows are.
+///
+/// # Safety
+/// Each address that [`Self::locate`] writes is that of `(groups - 1) * group_stride + segment_depth`
+/// values, which stay there unchanged as long as the trait object and the scratch memory live.
+pub(crate) unsafe trait Rows: Sync {
+    /// In how many segments a row is stored, at most [`MOST_SEGMENTS`].
+    fn segments(&self) -> usize;
+
+    /// How many values of a group a segment has. Segments times this is the depth.
+    fn segment_depth(&self) -> usize;
+
+    /// Of how many groups there are values at each address.
+    fn groups(&self) -> usize;
+
+    /// From one group's values in a segment to the next one's.
+    fn group_stride(&self) -> usize {
+        self.segment_depth()
+    }
+
+    /// How many values of scratch memory [`Self::locate`] needs for this many rows.
+    fn scratch_values(&self, rows: usize) -> usize {
+        let _ = rows;
+        0
+    }
+
+    /// Writes where the segments of some rows are: those of all rows in the first segment, then those
+    /// in the second. At each there are the values of all groups.
+    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]);
+}
+
+/// See [`Rows::segments`].
+pub(crate) const MOST_SEGMENTS: usize = 64;
+
+/// What is known of [`Rows`] before there are values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowsPlan {
+    /// How many rows.
+    pub(crate) count: usize,
+    /// Rows of a line, whose outputs are at equal distances. The count is a multiple of it.
+    pub(crate) line: usize,
+    /// Different values of the left side, in bytes.
+    pub(crate) bytes: usize,
+    /// Scratch values for a tile of the most rows.
+    pub(crate) scratch_values: usize,
+}
+
+/// A matrix product with its right side packed and its work cut into tasks.
+#[derive(Debug)]
+pub(crate) struct Gemm {
+    isa: Isa,
+    rows: RowsPlan,
+    panels: Panels,
+    epilogue: Epilogue,
+    /// Over how many tiles the rows are spread, those of each line evenly.
+    tiles: usize,
+    tiles_by_line: usize,
+    /// The tasks: parts of the tiles times parts of the panels.
+    tile_parts: usize,
+    panel_parts: usize,
+    /// Tiles that are computed with one panel before the next one's turn; 1 if all panels of a task
+    /// stay in the cache.
+    tiles_by_panel: usize,
+}
+
+/// So much of a core's second cache may be filled with what is to be read again.
+const CACHE_BYTES: usize = 384 << 10;
+
+/// A task should take a few microseconds at least; a thread does 60 to 120 multiplications in a
+/// nanosecond.
+const LEAST_PRODUCTS: usize = 500_000;
+
+/// With more columns for each row, weights are so much more than what they are multiplied with that
+/// the threads share them, and not the rows.
+const MOST_COLUMNS_BY_ROW: usize = 6;
+
+/// Tasks for each thread, so that one that is interrupted does not hold up the rest.
+const TASKS_BY_THREAD: usize = 4;
+
+/// Values of scratch memory that no one minds.
+const SMALL_SCRATCH: usize = 1 << 18;
+
+/// Tiles with fewer rows than this load weights more often than they are worth.
+const LEAST_ROWS: usize = 8;
+
+/// Over how many tiles of at most this many rows to spread all: over the same number for each thread, if they
+/// stay high enough.
+fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
+    let least = rows.div_ceil(most).max(1);
+    let even = least.next_multiple_of(threads.max(1));
+    if rows / even >= LEAST_ROWS.min(most - most / 4) { even } else { least }
+}
+
+impl Gemm {
+    /// Cuts a product into tasks for this number of threads. Its scratch memory is to be
+    /// [checked](Self::check_scratch).
+    pub(crate) fn new(
+        set: InstructionSet,
+        threads: usize,
+        rows: RowsPlan,
+        panels: Panels,
+        epilogue: Epilogue,
+    ) -> Self {
+        let lanes = Blocking::of(set).lanes;
+        assert_eq!(panels.blocking().lanes, lanes, "panels for vectors of other lanes");
+        let lines = rows.count.checked_div(rows.line).unwrap_or(0);
+        let tiles_by_line = if lines == 1 {
+            even_tiles(rows.line, panels.blocking().rows, threads)
+        } else {
+            rows.line.div_ceil(panels.blocking().rows).max(1)
+        };
+        let tiles = (lines * tiles_by_line).max(1);
+        let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
+        let parts = match products / LEAST_PRODUCTS {
+            // Half a microsecond each, which is about what it takes to share them.
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
+        };
+        // Each task has scratch memory of its own, which all of them should not have much more of than
+        // there are weights.
+        let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
+        let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
+        let all_panels_stay = panels.count_values() * size_of::<f32>() <= CACHE_BYTES;
+        // By rows, each thread reads what it has written itself in the step before, and all weights;
+        // by columns it reads its own weights, and all rows.
+        let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
+        let (tile_parts, panel_parts) =
+            if is_even && panels.columns() <= MOST_COLUMNS_BY_ROW.saturating_mul(rows.count) {
+                let tile_parts = parts.min(tiles);
+                (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
+            } else {
+                let panel_parts = parts.min(panels.count().max(1));
+                ((parts / panel_parts).clamp(1, tiles), panel_parts)
+            };
+        let tiles_by_panel = if all_panels_stay {
+            1
+        } else {
+            (CACHE_BYTES.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
+        };
+        let isa = Isa::of(set);
+        Self {
+            isa,
+            rows,
+            panels,
+            epilogue,
+            tiles,
+            tiles_by_line,
+            tile_parts,
+            panel_parts,
+            tiles_by_panel,
+        }
+    }
+
+    /// # Errors
+    /// If there may not be as much scratch memory.
+    pub(crate) fn check_scratch(&self, preparation: &mut Preparation) -> Result<(), TooLarge> {
+        let bytes = self.checked_scratch_bytes().unwrap_or(usize::MAX);
+        preparation.check_scratch::<u8>(&[bytes])
+    }
+
+    /// As [`Self::scratch_bytes`], if it can be addressed.
+    pub(crate) fn checked_scratch_bytes(&self) -> Option<usize> {
+        let by_task = self.rows.scratch_values.checked_next_multiple_of(16)?;
+        product(&[self.tile_parts, self.panel_parts, by_task, size_of::<f32>()])
+    }
+
+    /// How many tasks there are.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tile_parts * self.panel_parts
+    }
+
+    /// Values of scratch memory that a task needs.
+    pub(crate) fn task_scratch_values(&self) -> usize {
+        // Whole cache lines.
+        self.rows.scratch_values.next_multiple_of(16)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.tasks() * self.task_scratch_values() * size_of::<f32>()
+    }
+
+    /// Computes the product. The output's pixels are its rows.
+    ///
+    /// # Panics
+    /// If the output, the residual or the scratch memory is too small.
+    pub(crate) fn run(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        self.run_with(team, rows, self.panels.all_values(), residual, output, scratch);
+    }
+
+    /// The same, of [panels](Panels) that were filled at run time.
+    ///
+    /// # Panics
+    /// As of [`Self::run`], and if there are fewer values of panels.
+    pub(crate) fn run_with(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        panels: &[f32],
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
+        let scratch = DisjointOutput::new(scratch);
+        let places = Places::Even(output.pixel_stride);
+        let output = DisjointOutput::new(output.values);
+        // SAFETY: there is no other product.
+        let product = unsafe { self.product(rows, panels, residual, &output, places) };
+        let Some(product) = product else { return };
+        let by_task = self.task_scratch_values();
+        team.run_long(self.tasks(), &|task, stop| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            // SAFETY: each task is run once.
+            unsafe { product.task(task, scratch, stop) };
+        });
+    }
+
+    /// The right side.
+    pub(crate) fn panels(&self) -> &Panels {
+        &self.panels
+    }
+
+    /// The product of these rows with these [panels](Panels), to be computed task by task; none if
+    /// there is nothing to compute.
+    ///
+    /// # Panics
+    /// If the output or the residual is too small.
+    ///
+    /// # Safety
+    /// Of the output, no one else touches the columns of the rows, wherever they are placed, until
+    /// all tasks have run.
+    pub(crate) unsafe fn product<'a>(
+        &'a self,
+        rows: &'a dyn Rows,
+        panels: &'a [f32],
+        residual: Option<Image<'a, f32>>,
+        output: &'a DisjointOutput<'a, f32>,
+        places: Places,
+    ) -> Option<Product<'a>> {
+        let columns = self.panels.columns();
+        let needed = match places {
+            Places::Even(stride) => values_needed(self.rows.count, columns, stride),
+            Places::Lines(placement) => {
+                assert_eq!(self.rows.line, placement.size[1], "rows of a line");
+                let image = placement.size[0] * placement.size[1];
+                let images = self.rows.count.checked_div(image).unwrap_or(0);
+                assert_eq!(self.rows.count, images * image, "rows of no image");
+                placement.values_needed(images, columns)
+            }
+        };
+        assert!(output.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
+        assert_eq!(rows.segments() * rows.segment_depth(), self.panels.depth(), "another depth");
+        assert!(self.panels.groups() <= rows.groups(), "more groups than the rows have");
+        assert!(
+            rows.scratch_values(self.panels.blocking().rows) <= self.rows.scratch_values,
+            "more scratch memory than was planned"
+        );
+        (needed > 0).then_some(Product { gemm: self, rows, panels, residual, places, output })
+    }
+}
+
+/// The rows of some tiles. Nothing is divided on the way: there are tiles of a few nanoseconds.
+#[derive(Debug, Clone)]
+struct TileRows {
+    tiles: usize,
+    /// The next one's first row, and which tile of its line it is.
+    row: usize,
+    of_line: usize,
+    tiles_by_line: usize,
+    /// Rows of a tile, and of how many of a line's tiles there is one more.
+    quotient: usize,
+    remainder: usize,
+    /// `of_line * remainder` modulo `tiles_by_line`.
+    error: usize,
+}
+
+impl Gemm {
+    /// The rows of tiles, which are [parts](part) of their lines.
+    fn tile_rows(&self, tiles: Range<usize>) -> TileRows {
+        let Self { rows, tiles_by_line, .. } = *self;
+        let (line, of_line) = (tiles.start / tiles_by_line, tiles.start % tiles_by_line);
+        let remainder = rows.line % tiles_by_line;
+        TileRows {
+            tiles: tiles.len(),
+            row: line * rows.line + part(rows.line, tiles_by_line, of_line).start,
+            of_line,
+            tiles_by_line,
+            quotient: rows.line / tiles_by_line,
+            remainder,
+            error: of_line * remainder % tiles_by_line,
+        }
+    }
+}
+
+impl Iterator for TileRows {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        self.tiles = self.tiles.checked_sub(1)?;
+        let mut rows = self.quotient;
+        self.error += self.remainder;
+        if self.error >= self.tiles_by_line {
+            self.error -= self.tiles_by_line;
+            rows += 1;
+        }
+        self.of_line += 1;
+        if self.of_line == self.tiles_by_line {
+            (self.of_line, self.error) = (0, 0);
+        }
+        let start = self.row;
+        self.row += rows;
+        Some(start..self.row)
+    }
+}
+
+/// Where the segments of some rows are, in the order of [`Rows::locate`].
+fn located<'t>(
+    of: &dyn Rows,
+    rows: &Range<usize>,
+    scratch: &mut [f32],
+    table: &'t mut [MaybeUninit<*const f32>],
+) -> &'t [*const f32] {
+    let table = &mut table[..rows.len() * of.segments()];
+    table.fill(MaybeUninit::new(std::ptr::null()));
+    of.locate(rows.clone(), scratch, table);
+    // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
+    unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
+}
+
+/// A product that is being computed.
+pub(crate) struct Product<'a> {
+    gemm: &'a Gemm,
+    rows: &'a dyn Rows,
+    panels: &'a [f32],
+    residual: Option<Image<'a, f32>>,
+    places: Places,
+    output: &'a DisjointOutput<'a, f32>,
+}
+
+impl Product<'_> {
+    /// Computes a task's part.
+    ///
+    /// # Panics
+    /// If the scratch memory is less than [`Gemm::task_scratch_values`].
+    ///
+    /// # Safety
+    /// It is run once.
+    pub(crate) unsafe fn task(&self, task: usize, scratch: &mut [f32], stop: &Stop) {
+        let Gemm { tiles, tile_parts, panel_parts, panels, .. } = self.gemm;
+        let (tile_part, panel_part) = (task / panel_parts, task % panel_parts);
+        self.part(
+            part(*tiles, *tile_parts, tile_part),
+            part(panels.count(), *panel_parts, panel_part),
+            scratch,
+            stop,
+        );
+    }
+
+    /// Some tiles of rows with some panels.
+    fn part(&self, tiles: Range<usize>, panels: Range<usize>, scratch: &mut [f32], stop: &Stop) {
+        let mut pace = Pace::new(stop);
+        let blocking = self.gemm.panels.blocking();
+        let products = blocking.rows * blocking.columns() * (self.gemm.panels.depth() + 1);
+        let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
+        let step = self.gemm.tiles_by_panel;
+        if step == 1 {
+            let runs = self.gemm.panels.runs(panels, WORK_BETWEEN / products);
+            // Mostly one or two, which are found once and not for each of many small tiles.
+            let mut rest = runs.clone();
+            let first: [Option<Run>; 2] = std::array::from_fn(|_| rest.next());
+            for rows in self.gemm.tile_rows(tiles) {
+                let segments = located(self.rows, &rows, scratch, &mut table);
+                let mut compute = |run: &Run| {
+                    let is_over = pace.is_over(products.saturating_mul(run.count));
+                    if !is_over {
+                        self.tile(&rows, segments, run, 0, stop);
+                    }
+                    is_over
+                };
+                if first.iter().flatten().any(&mut compute) || rest.clone().any(|run| compute(&run))
+                {
+                    return;
+                }
+            }
+            return;
+        }
+        let mut next = tiles.start;
+        while next < tiles.end {
+            let block = next..tiles.end.min(next + step);
+            let rows_of_block = self.gemm.tile_rows(block.clone());
+            for run in self.gemm.panels.runs(panels.clone(), 1) {
+                let values = self.gemm.panels.values_of_run(self.panels, &run).len();
+                for (index, rows) in rows_of_block.clone().enumerate() {
+                    if pace.is_over(products) {
+                        return;
+                    }
+                    let segments = located(self.rows, &rows, scratch, &mut table);
+                    // Each of the first tiles asks for one vector of each row of the next panel.
+                    let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
+                    let ahead = if index < vectors { values + index * lanes } else { 0 };
+                    self.tile(&rows, segments, &run, ahead, stop);
+                }
+            }
+            next = block.end;
+        }
+    }
+
+    fn tile(
+        &self,
+        rows: &Range<usize>,
+        segments: &[*const f32],
+        run: &Run,
+        ahead: usize,
+        stop: &Stop,
+    ) {
+        let Gemm { isa, panels, epilogue, .. } = self.gemm;
+        let panel = &run.first;
+        let tile = Tile {
+            segments,
+            offset: panel.group * self.rows.group_stride(),
+            segment_depth: self.rows.segment_depth(),
+            panel: panels.values_of_run(self.panels, run).as_ptr(),
+            panels: run.count,
+            ahead,
+            output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
+            output_stride: self.places.stride(),
+            residual: self.residual.map(|residual| {
+                residual.values[rows.start * residual.pixel_stride + panel.columns.start..].as_ptr()
+            }),
+            residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+            columns: panel.columns.len(),
+            epilogue,
+        };
+        // SAFETY: `Rows` promises the values of the segments, of all of its groups, and `Gemm::product`
+        // has seen that there are no fewer groups than the panels have and that the depth is that of the
+        // panels. `values_of_run` gives all values of the panels, or panics, and of more than one all are whole;
+        // `Gemm::new` has seen that their vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
+        // the rows and columns; those of a tile are of one line. Tiles are different for each task and
+        // within it, so no one else touches this one.
+        unsafe { run_tile_until(*isa, rows.len(), panel.vectors, &tile, Some(stop)) };
+    }
+}
+
+/// Rows at the same distance from each other, in one segment each.
+pub(crate) struct PlainRows<'a> {
+    values: &'a [f32],
+    count: usize,
+    groups: usize,
+    depth: usize,
+    stride: usize,
+}
+
+impl<'a> PlainRows<'a> {
+    /// `count` rows of `groups` times `depth` values.
+    ///
+    /// # Panics
+    /// If there are fewer values.
+    pub(crate) fn new(
+        values: &'a [f32],
+        [count, groups, depth]: [usize; 3],
+        stride: usize,
+    ) -> Self {
+        let row = groups.checked_mul(depth).expect("a row larger than memory");
+        let needed = values_needed(count, row, stride);
+        assert!(values.len() >= needed, "the input is too small");
+        Self { values, count, groups, depth, stride }
+    }
+}
+
+// SAFETY: `new` has seen that there are the values of all groups of all rows, and `locate` that the
+// rows are some of these.
+unsafe impl Rows for PlainRows<'_> {
+    fn segments(&self) -> usize {
+        1
+    }
+
+    fn segment_depth(&self) -> usize {
+        self.depth
+    }
+
+    fn groups(&self) -> usize {
+        self.groups
+    }
+
+    fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
+        assert!(rows.end <= self.count, "rows that are not there");
+        let first = self.values.as_ptr().wrapping_add(rows.start * self.stride);
+        // Rows that are there, so that nothing wraps; with a check they would not be located side by side.
+        for (index, to) in to.iter_mut().enumerate() {
+            to.write(first.wrapping_add(index.wrapping_mul(self.stride)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
