@@ -3,8 +3,8 @@
 mod measure;
 
 use measure::{Settings, values};
-use nnhal_kernels::batch_matmul::{BatchMatmul, Epilogue, Layout};
-use nnhal_kernels::{Lines, Team};
+use nnhal_kernels::batch_matmul::float::{BatchMatmul, Layout};
+use nnhal_kernels::{Epilogue, Lines, Team};
 
 /// Name, products, M, N, K, whether the right operand is transposed.
 type Row = (&'static str, usize, [usize; 3], bool);

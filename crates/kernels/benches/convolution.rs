@@ -6,8 +6,8 @@
 mod measure;
 
 use measure::{COLD_BYTES, Settings, values};
-use nnhal_kernels::convolution::{Convolution, Epilogue, Shape};
-use nnhal_kernels::{Image, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::convolution::{Shape, float::Convolution};
+use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, usize, [usize; 2], usize, usize);

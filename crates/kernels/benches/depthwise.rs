@@ -3,9 +3,9 @@
 mod measure;
 
 use measure::{Settings, values};
-use nnhal_kernels::convolution::{Epilogue, Shape};
-use nnhal_kernels::depthwise::DepthwiseConvolution;
-use nnhal_kernels::{Image, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::depthwise::float::DepthwiseConvolution;
+use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels, filter size, stride.
 type Row = (&'static str, usize, usize, usize, usize);

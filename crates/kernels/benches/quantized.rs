@@ -9,10 +9,10 @@
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
 use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::convolution::quantized::Convolution;
+use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
-use nnhal_kernels::quantized::convolution::Convolution;
-use nnhal_kernels::quantized::depthwise::Depthwise;
 use nnhal_kernels::{
     Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization, Team,
 };

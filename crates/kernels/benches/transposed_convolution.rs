@@ -5,8 +5,7 @@ mod measure;
 
 use measure::{Settings, values};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
-use nnhal_kernels::quantized::transposed_convolution as quantized;
-use nnhal_kernels::transposed_convolution::{Shape, TransposedConvolution};
+use nnhal_kernels::transposed_convolution::{Shape, float, quantized};
 use nnhal_kernels::{
     Epilogue, Image, ImageMut, Lines, Multiplier, Preparation, Requantization, Team,
 };
@@ -44,7 +43,7 @@ fn main() {
         let mut team = Team::new(threads);
         if settings.wants(name) {
             let mut preparation = Preparation::new(set, threads);
-            let kernel = TransposedConvolution::prepare(
+            let kernel = float::TransposedConvolution::prepare(
                 &shape,
                 [input_channels, output_channels],
                 &values(shape.filter_values()),

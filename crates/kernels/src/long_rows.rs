@@ -1,14 +1,14 @@
 //! Kernels are asked to compute a single row, slice or sum that is long: inside of it they ask whether to go
 //! on, as often as its length wants.
 
+use crate::batch_matmul::quantized::BatchMatmul;
 use crate::convolution::Shape;
+use crate::convolution::quantized::Convolution;
 use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
+use crate::dynamic;
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
 use crate::quantization::{Activations, Signedness, Weights};
-use crate::quantized::batch_matmul::BatchMatmul;
-use crate::quantized::convolution::Convolution;
-use crate::quantized::dynamic;
 use crate::reduction::{
     ArgExtreme, ByteReduction, Fold, Normalization, Reduce, ReduceBytes, Reduction,
     RowNormalization, arg_extreme, instance_normalization, local_response_normalization,

@@ -1,7 +1,7 @@
 //! What nodes do, beyond the operations that models have.
 
 use nnhal_hal::FusedActivation;
-use nnhal_kernels::batch_matmul::Layout;
+use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::elementwise::Step;
 use nnhal_kernels::quantization::Activations;

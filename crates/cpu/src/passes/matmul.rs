@@ -5,7 +5,7 @@ use super::Readers;
 use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work, producers};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
-use nnhal_kernels::batch_matmul::Layout;
+use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_ops::AnyOperation;
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-use super::*;
-use crate::Lines;
-use crate::convolution::tests::numbers;
+use super::float::{BatchMatmul, Layout};
+use crate::convolution::float::tests::numbers;
+use crate::{Epilogue, InstructionSet, Lines, Team};
 use proptest::prelude::*;
 
 fn at(layout: &Layout, product: usize, row: usize, column: usize) -> usize {

@@ -1,14 +1,8 @@
-//! Convolution of float32 images.
+//! Convolution of images of float32 ([`float`]) and of quantized values ([`quantized`]), by a filter that is known
+//! when it is prepared; see [`unpacked_convolution`](crate::unpacked_convolution) for others.
 
-mod narrow;
-mod packed;
-mod prepared;
+pub mod float;
+pub mod quantized;
 mod shape;
-pub(crate) mod taps;
-#[cfg(test)]
-pub(crate) mod tests;
-mod winograd;
 
-pub use crate::gemm::float::Epilogue;
-pub use packed::Convolution;
 pub use shape::Shape;

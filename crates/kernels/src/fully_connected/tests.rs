@@ -1,6 +1,6 @@
 use super::*;
 use crate::Lines;
-use crate::convolution::tests::numbers;
+use crate::convolution::float::tests::numbers;
 use crate::packing::prepared_twice;
 use proptest::prelude::*;
 

@@ -270,6 +270,17 @@ impl Phase {
     }
 }
 
+/// The tasks of several phases, of which these are the numbers, so that those for about the same part
+/// of the image follow each other.
+pub(crate) fn tasks_by_place(counts: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let each = counts.enumerate().flat_map(|(phase, count)| {
+        (0..count).map(move |task| (2 * task + 1, count, (phase, task)))
+    });
+    let mut tasks: Vec<_> = each.collect();
+    tasks.sort_by(|(at, count, _), (other, of, _)| (at * of).cmp(&(other * count)));
+    tasks.into_iter().map(|(_, _, task)| task).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

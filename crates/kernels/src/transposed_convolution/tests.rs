@@ -1,7 +1,10 @@
-use super::*;
-use crate::Lines;
-use crate::convolution::tests::numbers;
+use super::Shape;
+use super::float::TransposedConvolution;
+use super::quantized;
+use super::shape::tasks_by_place;
+use crate::convolution::float::tests::numbers;
 use crate::packing::prepared_twice;
+use crate::{Epilogue, Image, ImageMut, InstructionSet, Lines, Preparation, Team};
 use proptest::prelude::*;
 
 /// Which value of the output an input pixel is added to by the filter's values of this output channel
@@ -103,7 +106,6 @@ fn tasks_of_all_phases_go_through_the_image_together() {
 #[test]
 fn output_pixels_that_overlap_are_refused() {
     use crate::quantization::{Activations, Signedness, Weights};
-    use crate::quantized::transposed_convolution::TransposedConvolution as Quantized;
     use crate::{Multiplier, Requantization};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -134,7 +136,7 @@ fn output_pixels_that_overlap_are_refused() {
             .map(drop)
     };
     let bytes = |stride| {
-        Quantized::prepare(
+        quantized::TransposedConvolution::prepare(
             &shape,
             stride,
             Weights { values: &weights, signedness, zero_point: 0 },

@@ -4,10 +4,10 @@ use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
-use nnhal_kernels::depthwise::DepthwiseConvolution;
+use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
-use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
-use nnhal_kernels::unpacked_convolution::UnpackedConvolution;
+use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
+use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
 use nnhal_ops::rules::activation_range;
 
@@ -80,7 +80,7 @@ pub(super) fn lower(
             FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation)?;
         return Ok(Draft::new(node, kernel, inputs));
     }
-    let kernel = nnhal_kernels::convolution::Convolution::prepare(
+    let kernel = nnhal_kernels::convolution::float::Convolution::prepare(
         shape,
         strides.input,
         &filter,

@@ -7,7 +7,7 @@ use crate::why::Why;
 use nnhal_hal::{ExtraParams, FusedActivation};
 use nnhal_kernels::Preparation;
 use nnhal_kernels::convolution::Shape;
-use nnhal_kernels::quantized::dynamic::{Convolution, Rounding};
+use nnhal_kernels::dynamic::{Convolution, Rounding};
 use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected};
 
 /// DYNAMIC_FULLY_CONNECTED with constant weights and a constant bias.

@@ -7,8 +7,8 @@ use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::Requantization;
-use nnhal_kernels::batch_matmul::{self, Layout};
-use nnhal_kernels::quantized::batch_matmul as quantized;
+use nnhal_kernels::batch_matmul::float::Layout;
+use nnhal_kernels::batch_matmul::{float, quantized};
 use nnhal_ops::operations::BatchMatmul;
 use nnhal_ops::rules::broadcast;
 
@@ -24,7 +24,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let (set, threads) = (settings.instruction_set, settings.threads.get());
     let layouts = [left, right, output];
     let product =
-        batch_matmul::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
+        float::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
     Draft::new(node, product, node.inputs.iter().copied())
 }
 

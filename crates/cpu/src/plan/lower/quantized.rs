@@ -4,10 +4,11 @@ use super::convolution::{strides, transposed_strides};
 use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::ExtraParams;
+use nnhal_kernels::convolution::quantized::Convolution;
+use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::quantization::{Activations, Weights};
-use nnhal_kernels::quantized::convolution::{Convolution, UnpackedConvolution};
-use nnhal_kernels::quantized::depthwise::Depthwise;
-use nnhal_kernels::quantized::transposed_convolution::TransposedConvolution;
+use nnhal_kernels::transposed_convolution::quantized::TransposedConvolution;
+use nnhal_kernels::unpacked_convolution::quantized::UnpackedConvolution;
 use nnhal_kernels::{Multiplier, OfImages, Preparation, Requantization, TooLarge};
 use nnhal_ops::rules::requantize;
 

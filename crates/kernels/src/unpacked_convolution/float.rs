@@ -1,8 +1,8 @@
-//! [`UnpackedConvolution`]: of float32 images, depthwise or not, by weights that are known only when it is run.
+//! [`UnpackedConvolution`] of float32 images.
 
 use crate::convolution::Shape;
-use crate::convolution::taps::{Access, Taps};
-use crate::depthwise::{self, Direct, Wide};
+use crate::convolution::float::taps::{Access, Taps};
+use crate::depthwise::float::{self as depthwise, Direct, Wide};
 use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
 use crate::image::values_needed;
 use crate::of_images::{ImageKernel, Images};
@@ -230,7 +230,7 @@ impl ImageKernel for UnpackedConvolution {
 mod tests {
     use super::*;
     use crate::Lines;
-    use crate::convolution::tests::{any_shape, defined, numbers};
+    use crate::convolution::float::tests::{any_shape, defined, numbers};
     use proptest::prelude::*;
 
     proptest! {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::convolution::tests::far_shape;
+use crate::convolution::float::tests::far_shape;
 use crate::packing::prepared_twice;
 use crate::quantization::Signedness;
 use crate::{InstructionSet, Lines, Multiplier};

@@ -1,7 +1,7 @@
 use super::packed::{Convolution, Method};
-use super::shape::Shape;
 use super::winograd::Winograd;
 use crate::Lines;
+use crate::convolution::Shape;
 use crate::gemm::float::Epilogue;
 use crate::packing::prepared_twice;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team};

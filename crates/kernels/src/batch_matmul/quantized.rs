@@ -1,8 +1,7 @@
-//! [`BatchMatmul`]: products of 8-bit matrices that are both known only when they are to be
-//! multiplied.
+//! [`BatchMatmul`] of quantized values.
 #![allow(unsafe_code)]
 
-use super::convolution::table::Table;
+use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};

@@ -5,7 +5,7 @@
 //! image with padding at both ends, copied while they are in use, and its columns are at a distance.
 #![allow(unsafe_code)]
 
-use super::shape::Shape;
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, largest_tile};
 use crate::image::values_needed;

@@ -11,7 +11,7 @@
 
 mod transform;
 
-use super::shape::Shape;
+use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, run_tile};
 use crate::image::values_needed;

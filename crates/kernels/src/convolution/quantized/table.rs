@@ -3,17 +3,17 @@
 use crate::convolution::Shape;
 
 /// Addresses in a table.
-pub(in crate::quantized) const ENTRIES: usize = 1024;
+pub(crate) const ENTRIES: usize = 1024;
 
 /// Output pixels of a table, at most.
-pub(in crate::quantized) const PIXELS: usize = 112;
+pub(crate) const PIXELS: usize = 112;
 
 /// Inputs of the pixels of a table, unless a single one has more: with a block of channels some
 /// milliseconds of products.
 const MOST_BYTES: usize = 1 << 23;
 
 /// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
-pub(in crate::quantized) struct Table {
+pub(crate) struct Table {
     addresses: [*const u8; ENTRIES],
     parts: [Part; PIXELS],
 }
@@ -30,7 +30,7 @@ struct Part {
 }
 
 /// An image to take addresses from.
-pub(in crate::quantized) struct Pixels<'a> {
+pub(crate) struct Pixels<'a> {
     /// All of its bytes.
     pub values: &'a [u8],
     /// From one pixel to the next.
@@ -59,31 +59,25 @@ fn steps(distance: isize, length: usize) -> usize {
 }
 
 impl Table {
-    pub(in crate::quantized) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let none = Part { y: 0, x: 0, offset: 0, pixels: 0 };
         Self { addresses: [std::ptr::null(); ENTRIES], parts: [none; PIXELS] }
     }
 
     /// The first address.
-    pub(in crate::quantized) fn start(&self) -> *const *const u8 {
+    pub(crate) fn start(&self) -> *const *const u8 {
         self.addresses.as_ptr()
     }
 
     /// Output pixels of a table if each has this many runs of this many bytes: no more than can be computed
     /// without a question whether to go on.
-    pub(in crate::quantized) fn pixels(runs: usize, run_bytes: usize) -> usize {
+    pub(crate) fn pixels(runs: usize, run_bytes: usize) -> usize {
         let pixel = runs.saturating_mul(run_bytes).max(1);
         (ENTRIES / runs.max(1)).min(PIXELS).min((MOST_BYTES / pixel).max(1))
     }
 
     /// Enters the taps of `count` output pixels from `first` on, one run each.
-    pub(in crate::quantized) fn fill(
-        &mut self,
-        shape: &Shape,
-        image: &Pixels<'_>,
-        first: usize,
-        count: usize,
-    ) {
+    pub(crate) fn fill(&mut self, shape: &Shape, image: &Pixels<'_>, first: usize, count: usize) {
         let base = image.values.as_ptr();
         if shape.is_matrix_product() {
             let begin = base.wrapping_add(first * image.pixel_stride + image.channel);
@@ -166,7 +160,7 @@ impl Table {
 
     /// Enters `count` output pixels whose first run is at `start` and `step` bytes farther on for
     /// each pixel; the other runs at `offsets` behind.
-    pub(in crate::quantized) fn fill_regular(
+    pub(crate) fn fill_regular(
         &mut self,
         start: &[u8],
         step: usize,

@@ -1,4 +1,4 @@
-//! [`Depthwise`]: convolution of 8-bit images where an output channel sees one input channel.
+//! [`Depthwise`] convolution of images of quantized values.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -10,6 +10,7 @@ mod neon;
 mod packed;
 mod packing;
 mod pixels;
+mod prepared;
 mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
@@ -17,8 +18,8 @@ mod sdot;
 mod tests;
 mod variant;
 
-use super::convolution::Convolution;
 use crate::convolution::Shape;
+use crate::convolution::quantized::Convolution;
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
@@ -94,7 +95,7 @@ impl Depthwise {
     }
 
     /// Whether the numbers of the images are signed.
-    pub(super) fn signedness(&self) -> Signedness {
+    fn signedness(&self) -> Signedness {
         self.signedness
     }
 

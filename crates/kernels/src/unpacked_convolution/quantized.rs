@@ -1,9 +1,10 @@
-//! [`UnpackedConvolution`]: weights that are known only when it is run.
+//! [`UnpackedConvolution`] of images of quantized values.
 #![allow(unsafe_code)]
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
+use crate::of_images::{ImageKernel, Images};
 use crate::parts::{even_tasks, for_each_slice};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::Requantization;
@@ -33,6 +34,28 @@ const SMALL_SCRATCH: usize = 1 << 18;
 
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
+
+impl ImageKernel for UnpackedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let operation = self.shape().name(self.is_depthwise());
+        format!("{operation} direct with packing {}", self.signedness().name())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.of(1), others.of(2), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape().operations()
+    }
+}
 
 impl UnpackedConvolution {
     /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is its layout.
@@ -88,12 +111,12 @@ impl UnpackedConvolution {
     }
 
     /// Whether the filter is laid out as that of a depthwise convolution.
-    pub(crate) fn is_depthwise(&self) -> bool {
+    fn is_depthwise(&self) -> bool {
         self.is_depthwise
     }
 
     /// Whether the numbers of the images are signed.
-    pub(crate) fn signedness(&self) -> Signedness {
+    fn signedness(&self) -> Signedness {
         self.activations.signedness
     }
 
@@ -342,9 +365,9 @@ impl Kernel for Depthwise<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolution::tests::any_shape;
+    use crate::convolution::float::tests::any_shape;
+    use crate::convolution::quantized::Convolution;
     use crate::quantization::Weights;
-    use crate::quantized::convolution::Convolution;
     use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 

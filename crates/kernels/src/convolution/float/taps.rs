@@ -2,8 +2,8 @@
 //! that it sees.
 #![allow(unsafe_code)]
 
-use super::shape::Shape;
 use crate::TooLarge;
+use crate::convolution::Shape;
 use crate::gemm::float::{MOST_SEGMENTS, Rows};
 use crate::image::values_needed;
 use crate::packing::product;

@@ -1,13 +1,13 @@
-//! [`TransposedConvolution`] of 8-bit images, in the phases of
-//! [`transposed_convolution`](crate::transposed_convolution).
+//! [`TransposedConvolution`] of images of quantized values.
 #![allow(unsafe_code)]
 
-use super::convolution::{Convolution, Target};
+use super::shape::{Shape, tasks_by_place};
+use crate::convolution::quantized::{Convolution, Target};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
+use crate::of_images::{ImageKernel, Images};
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;
-use crate::transposed_convolution::{Shape, tasks_by_place};
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with constant weights, prepared for an instruction set.
@@ -19,6 +19,28 @@ pub struct TransposedConvolution {
     phases: Vec<(Convolution, Placement)>,
     /// Each a task of a phase.
     tasks: Vec<(usize, usize)>,
+}
+
+impl ImageKernel for TransposedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let (operation, elements) = (self.shape().name(), self.signedness().name());
+        format!("{operation} gemm by phases {elements} {}", self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape().operations()
+    }
 }
 
 impl TransposedConvolution {
@@ -77,7 +99,7 @@ impl TransposedConvolution {
     }
 
     /// Whether the numbers of the images are signed.
-    pub(super) fn signedness(&self) -> Signedness {
+    fn signedness(&self) -> Signedness {
         self.signedness
     }
 

@@ -23,7 +23,7 @@ use std::arch::x86_64::*;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// How [`compute`] finds weights.
-pub(in crate::quantized::depthwise) const PACKING: Packing =
+pub(in crate::depthwise::quantized) const PACKING: Packing =
     Packing { layout: Layout::Nibbles, lanes: Bytes32::LANES };
 
 /// Computes the pixels of a run.
@@ -31,7 +31,7 @@ pub(in crate::quantized::depthwise) const PACKING: Packing =
 /// # Safety
 /// As of [`pixels::compute`](super::super::pixels::compute), for a filter of 3x3 and weights of [`Layout::Nibbles`](super::super::packing::Layout::Nibbles); the processor has
 /// AVX2.
-pub(in crate::quantized::depthwise) unsafe fn compute(problem: &Problem, run: &Run<'_>) {
+pub(in crate::depthwise::quantized) unsafe fn compute(problem: &Problem, run: &Run<'_>) {
     let is_full = run.block.channels * run.block.pixels == Bytes32::LANES;
     let kernel = match (run.block.pixels, is_full) {
         (1, true) => of_share::<FULL>(problem),

@@ -1,9 +1,9 @@
 //! [`Convolution`]: weights that are known when it is prepared.
 
 use super::narrow::Narrow;
-use super::shape::Shape;
 use super::taps::{Access, Taps};
 use super::winograd::Winograd;
+use crate::convolution::Shape;
 use crate::gemm::float::few_columns::{self, FewColumns};
 use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;

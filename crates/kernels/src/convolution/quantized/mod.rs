@@ -1,16 +1,14 @@
-//! [`Convolution`] of 8-bit images.
+//! [`Convolution`] of images of quantized values.
 #![allow(unsafe_code)]
 
 mod packed;
 mod portable;
+mod prepared;
 mod stage;
-pub(super) mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod unpacked;
 mod winograd;
-
-pub use unpacked::UnpackedConvolution;
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
@@ -136,7 +134,7 @@ impl Convolution {
     }
 
     /// Whether the numbers of the images are signed.
-    pub(super) fn signedness(&self) -> Signedness {
+    fn signedness(&self) -> Signedness {
         self.signedness
     }
 
@@ -163,7 +161,7 @@ impl Convolution {
     }
 
     /// How many tasks there are.
-    pub(super) fn tasks(&self) -> usize {
+    pub(crate) fn tasks(&self) -> usize {
         match &self.kernel {
             Kernel::Portable(_) => Portable::tasks(&self.shape),
             Kernel::Packed(packed) => packed.tasks(),
@@ -172,7 +170,7 @@ impl Convolution {
     }
 
     /// Lines of scratch memory that a task wants.
-    pub(super) fn task_lines(&self) -> usize {
+    pub(crate) fn task_lines(&self) -> usize {
         match &self.kernel {
             Kernel::Portable(_) => 0,
             Kernel::Packed(packed) => packed.task_lines(),
@@ -206,7 +204,7 @@ impl Convolution {
 
     /// # Panics
     /// If an image is too small.
-    pub(super) fn check(&self, input: &Image<'_, u8>, output: &Target<'_>) {
+    pub(crate) fn check(&self, input: &Image<'_, u8>, output: &Target<'_>) {
         let shape = &self.shape;
         let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
         assert!(input.values.len() >= needed, "the input is too small");
@@ -227,7 +225,7 @@ impl Convolution {
     /// # Safety
     /// The images were [checked](Self::check), each task is run once, and no one else touches the
     /// pixels of the output.
-    pub(super) unsafe fn task(
+    pub(crate) unsafe fn task(
         &self,
         input: Image<'_, u8>,
         output: &Target<'_>,
@@ -251,9 +249,9 @@ impl Convolution {
 }
 
 /// An output, and where its pixels are.
-pub(super) struct Target<'a> {
-    pub(super) values: &'a DisjointOutput<'a, u8>,
-    pub(super) places: Places,
+pub(crate) struct Target<'a> {
+    pub(crate) values: &'a DisjointOutput<'a, u8>,
+    pub(crate) places: Places,
 }
 
 impl Target<'_> {

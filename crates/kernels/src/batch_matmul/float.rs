@@ -1,0 +1,326 @@
+//! [`BatchMatmul`] of float32.
+#![allow(unsafe_code)]
+
+use crate::disjoint::DisjointOutput;
+use crate::gemm::float::matrix::Matrix;
+use crate::gemm::float::{Blocking, Epilogue, Tile, pack, run_tile_until};
+use crate::image::values_needed;
+use crate::parts::even_tasks;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::team::Pace;
+use crate::team::part;
+use crate::vector::Isa;
+use crate::{InstructionSet, Line, Team};
+use std::ops::Range;
+
+/// Where the matrices of an operand are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// For each product, where its matrix begins. Several products may use one matrix, but not as
+    /// their output.
+    pub starts: Vec<usize>,
+    /// From a row to the next one, in values.
+    pub row_stride: usize,
+    /// Whether the matrix is stored with its rows and columns exchanged. (An output never is.)
+    pub transposed: bool,
+}
+
+impl Layout {
+    /// Matrices of `rows` by `columns` as they are stored, one behind the other.
+    pub fn contiguous(count: usize, [rows, columns]: [usize; 2], transposed: bool) -> Self {
+        let starts = (0..count).map(|index| index * rows * columns).collect();
+        Self { starts, row_stride: columns, transposed }
+    }
+
+    /// How many values hold all matrices, which are `rows` by `columns` as they are stored.
+    pub(super) fn values_needed(&self, [rows, columns]: [usize; 2]) -> usize {
+        let each = values_needed(rows, columns, self.row_stride);
+        let last = self.starts.iter().max().map_or(Some(0), |&last| last.checked_add(each));
+        last.expect("matrices larger than memory")
+    }
+}
+
+/// Products `output[M][N] = epilogue(left[M][K] * right[K][N])`, their work cut into tasks.
+#[derive(Debug)]
+pub struct BatchMatmul {
+    sizes: [usize; 3],
+    left: Layout,
+    right: Layout,
+    output: Layout,
+    epilogue: Epilogue,
+    set: InstructionSet,
+    isa: Isa,
+    blocking: Blocking,
+    /// The tasks are parts of this: products, times panels of columns, times parts of the rows.
+    panels: usize,
+    row_parts: usize,
+    tasks: usize,
+}
+
+/// A panel is packed anew for each part of the rows; with that many rows it hardly matters.
+const ROWS_OF_PART: usize = 112;
+
+/// Values of scratch memory that no one minds.
+const SMALL_SCRATCH: usize = 1 << 18;
+
+/// A task should take a few microseconds at least.
+const LEAST_PRODUCTS: usize = 500_000;
+
+/// Inputs: the left and the right factors.
+impl PreparedKernel for BatchMatmul {
+    fn name(&self) -> String {
+        format!("batch matmul {}", self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        Self::scratch_bytes(self)
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.operations()
+    }
+}
+
+impl BatchMatmul {
+    /// Cuts the work for this number of threads. The sizes are M, N and K.
+    ///
+    /// # Panics
+    /// If the operands have different numbers of matrices, or rows of the output overlap.
+    pub fn prepare(
+        sizes: [usize; 3],
+        [left, right, output]: [Layout; 3],
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        let [rows, columns, depth] = sizes;
+        let count = output.starts.len();
+        assert_eq!(left.starts.len(), count, "left matrices");
+        assert_eq!(right.starts.len(), count, "right matrices");
+        assert!(!output.transposed, "an output cannot be transposed");
+        check_disjoint(&output, sizes);
+        let blocking = Blocking::of(set);
+        let panels = columns.div_ceil(blocking.columns());
+        let row_parts = if panels * count >= 2 * threads { 1 } else { rows.div_ceil(ROWS_OF_PART) };
+        let products = [rows, columns, depth, count].into_iter().fold(1, usize::saturating_mul);
+        let parts = even_tasks((products / LEAST_PRODUCTS).max(threads), threads, 4);
+        Self {
+            sizes,
+            left,
+            right,
+            output,
+            epilogue,
+            set,
+            isa: Isa::of(set),
+            blocking,
+            panels,
+            row_parts: row_parts.max(1),
+            tasks: parts.min((panels * count * row_parts).max(1)),
+        }
+        .with_affordable_scratch()
+    }
+
+    /// The same with so few tasks that their scratch memory is not much more than the operands.
+    fn with_affordable_scratch(mut self) -> Self {
+        let [rows, columns, depth] = self.sizes;
+        let (panel, tile) = self.task_scratch();
+        let operands = rows.saturating_add(columns).saturating_mul(depth);
+        let operands = operands.saturating_mul(self.output.starts.len());
+        let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4));
+        self.tasks = self.tasks.min((affordable / panel.saturating_add(tile)).max(1));
+        self
+    }
+
+    /// Algorithm, type and instruction set, for profiles.
+    pub fn kernel(&self) -> String {
+        format!("gemm f32 {}", self.set)
+    }
+
+    /// Multiplications and additions.
+    pub fn operations(&self) -> u64 {
+        let [rows, columns, depth] = self.sizes.map(|size| size as u128);
+        let products = rows * columns * depth * self.output.starts.len() as u128;
+        u64::try_from(2 * products).unwrap_or(u64::MAX)
+    }
+
+    /// Values of scratch memory of a task: a panel, and a tile's rows if they have to be turned.
+    fn task_scratch(&self) -> (usize, usize) {
+        let [_, columns, depth] = self.sizes;
+        let width = columns.next_multiple_of(self.blocking.lanes).min(self.blocking.columns());
+        let panel = (1 + depth) * width.max(1);
+        let tile = if self.left.transposed { depth * self.blocking.rows } else { 0 };
+        (panel, tile.next_multiple_of(16))
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        let (panel, tile) = self.task_scratch();
+        self.tasks * (panel + tile) * size_of::<f32>()
+    }
+
+    /// Computes the products.
+    ///
+    /// # Panics
+    /// If an operand, the output or the scratch memory is too small.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        left: &[f32],
+        right: &[f32],
+        output: &mut [f32],
+        scratch: &mut [Line],
+    ) {
+        let [rows, columns, depth] = self.sizes;
+        let stored = |layout: &Layout, [rows, columns]: [usize; 2]| {
+            layout.values_needed(if layout.transposed { [columns, rows] } else { [rows, columns] })
+        };
+        assert!(left.len() >= stored(&self.left, [rows, depth]), "the left operand is too small");
+        assert!(
+            right.len() >= stored(&self.right, [depth, columns]),
+            "the right operand is too small"
+        );
+        assert!(output.len() >= stored(&self.output, [rows, columns]), "the output is too small");
+        if rows == 0 || columns == 0 {
+            return;
+        }
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
+        let scratch = DisjointOutput::new(scratch);
+        let output = DisjointOutput::new(output);
+        let (panel, tile) = self.task_scratch();
+        let pieces = self.output.starts.len() * self.panels * self.row_parts;
+        team.run_long(self.tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * (panel + tile), panel + tile) };
+            let (panel, tile) = scratch.split_at_mut(panel);
+            for piece in part(pieces, self.tasks, task) {
+                let (product, of_product) = (
+                    piece / (self.panels * self.row_parts),
+                    piece % (self.panels * self.row_parts),
+                );
+                let width = self.blocking.columns();
+                let first = of_product / self.row_parts * width;
+                let rows = part(rows, self.row_parts, of_product % self.row_parts);
+                let columns = first..columns.min(first + width);
+                let operands = [left, right];
+                self.piece(product, [rows, columns], operands, &output, [panel, tile], &mut pace);
+            }
+        });
+    }
+
+    /// Some rows of one panel of columns of one product.
+    fn piece(
+        &self,
+        product: usize,
+        [rows, columns]: [Range<usize>; 2],
+        [left, right]: [&[f32]; 2],
+        output: &DisjointOutput<'_, f32>,
+        [panel, scratch]: [&mut [f32]; 2],
+        pace: &mut Pace<'_>,
+    ) {
+        let depth = self.sizes[2];
+        let Blocking { rows: most_rows, lanes, .. } = self.blocking;
+        let of = |layout: &Layout, values| Matrix {
+            values,
+            start: layout.starts[product],
+            stride: layout.row_stride,
+        };
+        let (left, right) = (of(&self.left, left), of(&self.right, right));
+        let vectors = columns.len().div_ceil(lanes);
+        let width = vectors * lanes;
+        let (bias, weights) = panel.split_at_mut(width);
+        bias.fill(0.0);
+        if self.right.transposed {
+            let of = columns.clone();
+            pack::turned_until(pace, self.isa, &right, of, depth, [width; 2], weights);
+        } else {
+            pack::columns_until(pace, &right, depth, columns.clone(), width, weights);
+        }
+        let panel = &panel[..(1 + depth) * width];
+        let tiles = rows.len().div_ceil(most_rows);
+        for tile in 0..tiles {
+            let of_tile = part(rows.len(), tiles, tile);
+            if pace.is_over(of_tile.len() * width * depth) {
+                return;
+            }
+            let rows = rows.start + of_tile.start..rows.start + of_tile.end;
+            let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
+            let segments = &mut segments[..rows.len()];
+            if self.left.transposed {
+                // Row by row of the tile: the stored columns.
+                for (row, segment) in rows.clone().zip(segments.iter_mut()) {
+                    let copy = &mut scratch[(row - rows.start) * depth..][..depth];
+                    for block in pace.blocks(depth, 4) {
+                        for (k, to) in block.clone().zip(&mut copy[block]) {
+                            *to = left.values[left.start + k * left.stride + row];
+                        }
+                    }
+                    *segment = copy.as_ptr();
+                }
+            } else {
+                for (row, segment) in rows.clone().zip(segments.iter_mut()) {
+                    let start = left.start + row * left.stride;
+                    *segment = left.values[start..start + depth].as_ptr();
+                }
+            }
+            let Layout { starts, row_stride, .. } = &self.output;
+            let tile = Tile {
+                segments,
+                offset: 0,
+                segment_depth: depth,
+                panel: panel.as_ptr(),
+                panels: 1,
+                ahead: 0,
+                output: output.pointer(starts[product] + rows.start * row_stride + columns.start),
+                output_stride: *row_stride,
+                residual: None,
+                residual_stride: 0,
+                columns: columns.len(),
+                epilogue: &self.epilogue,
+            };
+            // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many
+            // rows and the bias; `run` has seen that the output has all rows and columns of all
+            // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
+            unsafe { run_tile_until(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
+        }
+    }
+}
+
+/// # Panics
+/// If two elements of the output may be at the same place.
+fn check_disjoint(output: &Layout, [rows, columns, _]: [usize; 3]) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let stride = output.row_stride;
+    assert!(rows == 1 || stride >= columns, "rows of the output overlap");
+    let mut starts = output.starts.clone();
+    starts.sort_unstable();
+    // Either they follow each other,
+    let extent = values_needed(rows, columns, stride.max(columns));
+    if starts.windows(2).all(|pair| pair[1] - pair[0] >= extent) {
+        return;
+    }
+    // or they are beside each other, as the heads of an attention do: those that begin at the same
+    // place of a row follow each other, and between different such places there is room.
+    assert!(stride >= columns, "matrices of the output overlap");
+    starts.sort_unstable_by_key(|&start| (start % stride, start));
+    let disjoint = starts.iter().all(|start| start % stride + columns <= stride)
+        && starts.windows(2).all(|pair| {
+            let [place, next] = [pair[0] % stride, pair[1] % stride];
+            if place == next {
+                (pair[1] - pair[0]) / stride >= rows
+            } else {
+                next - place >= columns
+            }
+        });
+    assert!(disjoint, "matrices of the output overlap");
+}
