@@ -4,11 +4,11 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
+use nnhal_kernels::elementwise::quantized::{QuantizedSum, Sign, Table, TableMap};
+use nnhal_kernels::elementwise::{Binary, Chain, Dequantize, Quantize, Step, Unary, f16_to_f32};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
-use nnhal_kernels::quantized_elementwise::{Dequantize, Quantize, f16_to_f32};
-use nnhal_kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use nnhal_kernels::quantization::Quantization;
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};

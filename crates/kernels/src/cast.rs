@@ -2,10 +2,9 @@
 //! to those.
 
 use crate::InstructionSet;
-use crate::elementwise::map;
+use crate::elementwise::{map, round_to_f16};
 use crate::movement::copy;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::round_to_f16;
 use crate::team::Team;
 
 /// What becomes what. Floats lose what stands behind the point and saturate, and NaN becomes 0; integers

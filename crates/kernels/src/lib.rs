@@ -62,7 +62,6 @@ pub mod peak;
 pub mod pooling;
 mod prepared;
 pub mod quantization;
-pub mod quantized_elementwise;
 pub mod recurrent;
 pub mod reduction;
 mod requantize;

@@ -17,6 +17,15 @@
 use crate::Preparation;
 use bytemuck::{Pod, Zeroable};
 
+/// How a tensor of 8 bits stands for real numbers: `scale * (stored - zero_point)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantization {
+    /// What a step stands for.
+    pub scale: f32,
+    /// The stored number that stands for 0, within the type's range.
+    pub zero_point: i32,
+}
+
 /// Whether 8-bit numbers are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Signedness {

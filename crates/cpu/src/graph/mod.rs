@@ -20,8 +20,7 @@ pub(crate) use work::{
 
 use nnhal_driver::{Charge, OperationPlace};
 use nnhal_hal::{FusedActivation, Operand, OperandType, OperationType};
-use nnhal_kernels::quantization::{Activations, Signedness};
-use nnhal_kernels::quantized_elementwise::Quantization;
+use nnhal_kernels::quantization::{Activations, Quantization, Signedness};
 use nnhal_kernels::{ElementType, Preparation, TooLarge};
 use nnhal_ops::extension::element_size;
 use nnhal_ops::rules::activation_range;

@@ -6,7 +6,7 @@ use nnhal_driver::bindings::Region;
 use nnhal_driver::{
     Bindings, Budget, Charge, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
 };
-use nnhal_kernels::quantized_elementwise::{f16_to_f32_in_place, f32_to_f16};
+use nnhal_kernels::elementwise::{f16_to_f32_in_place, f32_to_f16};
 use nnhal_kernels::{InstructionSet, Lines, Team, for_each_slice};
 use std::sync::OnceLock;
 use std::time::Instant;

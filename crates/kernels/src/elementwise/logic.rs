@@ -3,7 +3,7 @@
 use super::{Pairs, map};
 use crate::InstructionSet;
 use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::Quantization;
+use crate::quantization::Quantization;
 use crate::team::Team;
 
 /// A comparison; false if one of the numbers is NaN, but for [`Self::NotEqual`].

@@ -1,5 +1,6 @@
 //! Element by element: chains of functions of one and of two real operands; integers, comparisons, truth
-//! values and choices by them.
+//! values and choices by them; conversions from and to quantized values and floats of 16 bits. What is computed
+//! of quantized values is in [`quantized`].
 //!
 //! A [`Chain`] passes over memory once, however many steps it has: each step works on a block that
 //! fits into the first cache.
@@ -24,10 +25,12 @@
 //! ```
 
 mod binary;
+mod convert;
 mod integers;
 mod logic;
 mod map;
 mod pairs;
+pub mod quantized;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -39,6 +42,10 @@ use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
+pub(crate) use convert::round_to_f16;
+pub use convert::{
+    Dequantize, DequantizeChannels, Quantize, f16_to_f32, f16_to_f32_in_place, f32_to_f16,
+};
 pub use integers::{IntegerFunction, IntegerPairs, IntegerSign, SignFunction};
 pub use logic::{Compare, Comparison, Logical, LogicalNot, TruthFunction};
 pub(crate) use map::map;

@@ -1,10 +1,10 @@
 //! [`Select`]: each element from one of two tensors.
 
+use super::quantized::TableMap;
 use crate::InstructionSet;
 use crate::broadcast::BLOCK;
 use crate::parts::for_each_slice;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::TableMap;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use bytemuck::Pod;
@@ -116,8 +116,8 @@ impl PreparedKernel for Select {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::quantized::Table;
     use crate::prepared::tests::outputs;
-    use crate::quantized_elementwise::Table;
 
     #[test]
     fn elements_are_chosen_and_bytes_looked_up() {

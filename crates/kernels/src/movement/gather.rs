@@ -3,9 +3,9 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
+use crate::elementwise::f16_to_f32;
 use crate::parts::{Cut, for_each_part};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::f16_to_f32;
 use crate::team::{BLOCK, Team};
 
 /// Prepared GATHER or EMBEDDING_LOOKUP. Inputs: the table and the numbers of its rows.

@@ -1,9 +1,9 @@
 //! [`Copies`]: an output put together of parts of inputs.
 
 use super::{ELEMENTS_OF_TASK, StridedCopy};
+use crate::elementwise::quantized::TableMap;
 use crate::parts::for_each_slice;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::TableMap;
 use crate::team::Team;
 
 /// Copies as many elements as there are.
@@ -114,8 +114,8 @@ impl PreparedKernel for RecodedCopies {
 mod tests {
     use super::*;
     use crate::InstructionSet;
+    use crate::elementwise::quantized::Table;
     use crate::prepared::tests::outputs;
-    use crate::quantized_elementwise::Table;
 
     #[test]
     fn what_no_piece_covers_is_filled() {

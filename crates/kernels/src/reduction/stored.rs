@@ -4,7 +4,7 @@
 use super::{ByteReduction, Fold, ReduceBytes};
 use crate::InstructionSet;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::quantized_elementwise::Quantization;
+use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::Byte;
 use std::marker::PhantomData;

@@ -6,7 +6,7 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::{ExtraParams, OperandType};
 use nnhal_kernels::Preparation;
-use nnhal_kernels::quantized_elementwise::{Dequantize, DequantizeChannels, Quantize};
+use nnhal_kernels::elementwise::{Dequantize, DequantizeChannels, Quantize};
 
 /// Whether stored numbers are signed.
 fn is_signed(stored: Argument<'_>) -> Result<bool, Why> {

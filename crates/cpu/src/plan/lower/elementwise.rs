@@ -3,10 +3,10 @@
 use crate::graph::{Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_kernels::elementwise::{Chain, Step};
-use nnhal_kernels::quantized_elementwise::{
+use nnhal_kernels::elementwise::quantized::{
     Choice, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign, Table, TableMap,
 };
+use nnhal_kernels::elementwise::{Chain, Step};
 use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 use nnhal_ops::rules::requantize::quantize;

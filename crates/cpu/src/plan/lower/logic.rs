@@ -7,8 +7,8 @@ use crate::why::Why;
 use nnhal_hal::OperandType;
 use nnhal_kernels::ElementType;
 use nnhal_kernels::cast::{Cast, Conversion};
+use nnhal_kernels::elementwise::quantized::TableMap;
 use nnhal_kernels::elementwise::{self, Compare, LogicalNot, Select, TruthFunction};
-use nnhal_kernels::quantized_elementwise::TableMap;
 use nnhal_ops::operations::comparison::Comparison;
 use nnhal_ops::operations::logical::Logical;
 

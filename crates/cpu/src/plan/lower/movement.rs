@@ -5,8 +5,8 @@ use crate::graph::{Argument, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
+use nnhal_kernels::elementwise::quantized::TableMap;
 use nnhal_kernels::movement::{Copies, RecodedCopies, StridedCopy};
-use nnhal_kernels::quantized_elementwise::TableMap;
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 

@@ -6,11 +6,12 @@
 //! As there are only 65,536 pairs of operands, preparing tries whether it does, for all of them, and
 //! uses the short variant only then.
 
-use super::{Quantization, Sign};
+use super::Sign;
 use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::multiplier::{Multiplier, divide_vector_by_power_of_two};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;

@@ -1,11 +1,11 @@
 //! [`QuantizedProduct`]: MUL of quantized tensors.
 
-use super::Quantization;
 use super::sum::for_each_vector;
 use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::multiplier::Multiplier;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;

@@ -1,11 +1,11 @@
 //! QUANTIZE and DEQUANTIZE, and floats of 16 bits: from one type of element to another.
 #![allow(unsafe_code)]
 
-use super::Quantization;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;

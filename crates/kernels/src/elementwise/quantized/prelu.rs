@@ -2,11 +2,12 @@
 
 use super::product::Exact;
 use super::sum::for_each_vector;
-use super::{Quantization, Table, TableMap};
+use super::{Table, TableMap};
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand, Walk};
 use crate::multiplier::Multiplier;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 

@@ -1,0 +1,24 @@
+//! Quantized tensors of 8 bits, element by element: sums, products, choices, tables.
+//!
+//! Results are equal to the bit to gemmlowp's arithmetic, with which the operations are defined.
+
+mod prelu;
+mod product;
+mod recoded;
+mod sum;
+mod table;
+
+pub use prelu::QuantizedPrelu;
+pub use product::QuantizedProduct;
+pub use recoded::{Choice, RecodedPairs};
+pub use sum::QuantizedSum;
+pub use table::{Table, TableMap};
+
+/// Whether a sum or a difference is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// ADD
+    Plus,
+    /// SUB
+    Minus,
+}
