@@ -2,6 +2,9 @@
 //! element by element, for each instruction set, on slices, sizes and strides. Nothing here knows of
 //! models.
 //!
+//! Each operation has a module, most with kernels of float32 in a module `float` and kernels of quantized values in
+//! a module `quantized`. [`quantization`] says what quantized values are, and what is computed of them.
+//!
 //! Most kernels come in two steps. *Preparing* takes the sizes and the constant operands, packs them
 //! for an instruction set and cuts the work into tasks; *running* reads and writes slices, allocates
 //! nothing, and shares its tasks among the threads of a [`Team`].
