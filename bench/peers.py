@@ -53,6 +53,8 @@ import tempfile
 import time
 import zlib
 
+from steadiness import MOST, Steadiness
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Differences of outputs beyond these are no rounding: relative, and in steps of
 # the quantized output (8-bit engines round every layer in ways of their own).
@@ -272,37 +274,6 @@ def process_cpu(pid):
     with open(f"/proc/{pid}/stat") as handle:
         fields = handle.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
-
-
-class Steadiness:
-    """How fast the processors are now."""
-
-    def __init__(self, threads):
-        self._folder = tempfile.TemporaryDirectory()
-        program = os.path.join(self._folder.name, "steady")
-        compiled = subprocess.run(["gcc", "-O2", "-pthread", os.path.join(HERE, "steady.c"),
-                                   "-o", program])
-        if compiled.returncode:
-            raise SystemExit("peers.py: steady.c does not compile")
-        self._process = subprocess.Popen([program, str(threads)], text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._least = min(self._seconds() for _ in range(20))
-
-    def _seconds(self):
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self._process.stdout.readline())
-
-    def slowdown(self):
-        """The time that a little work takes, as a multiple of the least so far."""
-        seconds = self._seconds()
-        self._least = min(self._least, seconds)
-        return seconds / self._least
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
 
 
 class QuietWait:
@@ -818,7 +789,7 @@ def main():
                         help="processes to take load times from, for each thread count")
     parser.add_argument("--max-other", type=float, default=0.15,
                         help="cores that others may use in a quiet turn")
-    parser.add_argument("--max-slowdown", type=float, default=1.15,
+    parser.add_argument("--max-slowdown", type=float, default=MOST,
                         help="how much longer the processors may take before and after a quiet turn")
     parser.add_argument("--quiet-timeout", type=float, default=30,
                         help="seconds to wait for quiet, for each model and thread count")

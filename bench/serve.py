@@ -11,6 +11,10 @@ row. With `--split N` servers and engine alone have the first N processors and t
 that it takes nothing from what is compared; without it the generator takes its share of all processors, and the rate
 of a server is lower by that.
 
+On a virtual machine whose host puts two processors on one core for seconds at a time, a rate is half of what it was a moment
+ago. `steady.c` looks for that before and after each measurement, which is repeated then, `--attempts` times at most; a row
+tells of how many measurements the last attempt was disturbed too.
+
 What to compare with is optional:
 
 - `--reader PROGRAM`: the example `read_and_answer` of nnhal-serve, which reads the same bytes and does nothing: what the
@@ -36,8 +40,27 @@ import urllib.error
 import urllib.request
 
 from processes import processor_times
+from steadiness import MOST, Steadiness
 
 SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
+
+
+class Attempts:
+    """Repeats measurements during which processors were slow."""
+
+    def __init__(self, most):
+        self.most, self.disturbed = most, 0
+        self.steadiness = Steadiness(len(os.sched_getaffinity(0)))
+
+    def of(self, measure):
+        for _ in range(self.most):
+            self.steadiness.wait(20)
+            before = self.steadiness.slowdown()
+            found = measure()
+            if max(before, self.steadiness.slowdown()) <= MOST:
+                return found
+        self.disturbed += 1
+        return found
 
 
 def engine(on, nnhal, model, parallel, threads, seconds):
@@ -257,7 +280,7 @@ def others(arguments, started, on, generator_on, model, folder):
             yield other(name, command, port, started, generator_on, folder)
 
 
-def served(arguments, model, folder, memory, rows):
+def served(arguments, attempts, model, folder, memory, rows):
     on, generator_on = split(arguments.split)
     path, started = pathlib.Path(model), []
     try:
@@ -270,10 +293,12 @@ def served(arguments, model, folder, memory, rows):
             row |= {"load": os.getloadavg()[0], "found": {}}
             parallel = min(concurrency, arguments.instances)
             alone = lambda: engine(on, arguments.nnhal, model, parallel, arguments.threads, arguments.seconds / 2)
-            before = alone()
+            attempts.disturbed = 0
+            before = attempts.of(alone)
             for way in ways:
-                row["found"][way.name] = way.by(concurrency, arguments.seconds)
-            after = alone()
+                row["found"][way.name] = attempts.of(lambda: way.by(concurrency, arguments.seconds))
+            after = attempts.of(alone)
+            row["disturbed"] = attempts.disturbed
             row["rate"], row["time"] = ((one + two) / 2 for one, two in zip(before, after))
             row["parallel"] = parallel
             if failed := [name for name, found in row["found"].items() if found["failed"]]:
@@ -298,7 +323,7 @@ def tables(rows):
             rate.append(f"{found[name]['rate']:.0f}")
             if name in own_names:
                 rate.append(f"{found[name]['rate'] / row['rate']:.2f}")
-        rates.append(first + rate + [f"{row['load']:.1f}"])
+        rates.append(first + rate + [f"{row['load']:.1f}", row["disturbed"]])
         latency = [f"{row['parallel'] / row['rate'] * 1000:.2f}"]
         for name in names:
             latency += [f"{found[name].get(part, math.nan):.2f}" for part in (["p50", "p90", "p99"] if name == "HTTP" else ["p50"])]
@@ -310,7 +335,7 @@ def tables(rows):
         heads[0] += [f"{name} /s"] + (["of engine"] if name in own_names else [])
         heads[1] += [f"{name} {part}" for part in (["p50", "p90", "p99"] if name == "HTTP" else ["p50"])]
         heads[2].append(name)
-    heads[0].append("load")
+    heads[0] += ["load", "disturbed"]
     heads[2] += [f"client of {name}" for name in own_names]
     titles = ["Requests a second", "Latency, ms", "Processor time for a request, µs"]
     for title, head, lines in zip(titles, heads, [rates, latencies, times]):
@@ -328,17 +353,18 @@ def main():
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--split", type=int, default=0)
+    parser.add_argument("--attempts", type=int, default=5, help="at a measurement that is disturbed")
     parser.add_argument("--reader")
     parser.add_argument("--peer")
     parser.add_argument("--triton")
     parser.add_argument("--markdown")
     arguments = parser.parse_args()
-    rows = []
+    rows, attempts = [], Attempts(arguments.attempts)
     for model in arguments.models:
         memory = pathlib.Path("/dev/shm") / f"nnhal-bench-{os.getpid()}"
         try:
             with tempfile.TemporaryDirectory() as folder:
-                served(arguments, model, pathlib.Path(folder), memory, rows)
+                served(arguments, attempts, model, pathlib.Path(folder), memory, rows)
         finally:
             memory.unlink(missing_ok=True)
     text = "\n\n".join(tables(rows))
