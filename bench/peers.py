@@ -352,9 +352,10 @@ class EngineError(Exception):
 
 class Turn:
     """Figures of one turn; `other` is the CPU the rest used, in cores, and
-    `slowdown` how much longer the processors took before or after it."""
+    `slowdown` how much longer the processors took before or after it, and
+    `exchange` the nanoseconds from one of them to another and back."""
 
-    slowdown = 1.0
+    slowdown, exchange = 1.0, 0.0
 
     def __init__(self, times, other):
         ordered = sorted(times)
@@ -547,7 +548,9 @@ def bench(model, threads, args, steadiness):
                 try:
                     before = steadiness.slowdown()
                     turn = engines[name].turn(args)
+                    exchange = steadiness.nanoseconds
                     turn.slowdown = max(before, steadiness.slowdown())
+                    turn.exchange = max(exchange, steadiness.nanoseconds)
                     turns[name].append(turn)
                 except EngineError as error:
                     results[name] = {"error": str(error)}
@@ -582,7 +585,8 @@ def bench(model, threads, args, steadiness):
             base_rss_kb=memory.get("base_rss_kb", 0),
             peak_rss_kb=memory["peak_rss_kb"],
             turns=[{"median_us": t.median, "min_us": t.least, "p90_us": t.p90, "runs": t.runs,
-                    "other_cores": round(t.other, 3), "slowdown": round(t.slowdown, 2)}
+                    "other_cores": round(t.other, 3), "slowdown": round(t.slowdown, 2),
+                    "exchange_ns": t.exchange}
                    for t in all_turns])
     return results
 

@@ -23,16 +23,18 @@ class Steadiness:
             raise SystemExit("steady.c does not compile")
         self._process = subprocess.Popen([program, str(threads)], text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._least = min(self._seconds() for _ in range(20))
+        self._least = min(self._measure()[0] for _ in range(20))
+        # What a word took from one processor to the other and back when last measured; 0 of one thread.
+        self.nanoseconds = 0.0
 
-    def _seconds(self):
+    def _measure(self):
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self._process.stdout.readline())
+        return [float(number) for number in self._process.stdout.readline().split()]
 
     def slowdown(self):
         """The time that a little work takes, as a multiple of the least so far."""
-        seconds = self._seconds()
+        seconds, self.nanoseconds = self._measure()
         self._least = min(self._least, seconds)
         return seconds / self._least
 

@@ -1,26 +1,31 @@
-/* Whether this machine's processors are all there: for each line on standard
+/* What this machine's processors are at the moment: for each line on standard
  * input, one on standard output with the seconds that the slowest of THREADS
- * threads needs for the same few milliseconds of multiplications.
+ * threads needs for the same millisecond of multiplications, and the nanoseconds
+ * that a word takes from the first thread to the second and back (0 of one).
  *
  * gcc -O2 -pthread steady.c -o steady && ./steady THREADS
  *
  * A virtual machine's processors may be two threads of one core for some
- * seconds, or share one with another machine.  Nothing within the machine says
- * so but the time that such work takes: up to twice as long.
+ * seconds, or share one with another machine, or be cores with different third
+ * caches.  Nothing within the machine says so but the time that this takes: up to
+ * twice as long to multiply, and five times as long to exchange a word.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { STEPS = 1000000 };
+enum { STEPS = 1000000, EXCHANGES = 1000 };
 
 typedef struct {
     pthread_barrier_t *begin, *end;
+    int number;
     int processor;              /* to run on; any if negative */
-    double seconds;
+    int threads;
+    double seconds, nanoseconds;
 } worker;
 
 #if defined(__x86_64__)
@@ -43,6 +48,16 @@ static void multiply(void) {
     }
 }
 
+static _Alignas(128) atomic_int ball;
+
+/* The first thread throws, the second throws back. */
+static void exchange(int number) {
+    for (int i = 0; i < EXCHANGES; i++) {
+        while (atomic_load_explicit(&ball, memory_order_acquire) != number) {}
+        atomic_store_explicit(&ball, !number, memory_order_release);
+    }
+}
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -54,6 +69,11 @@ static void measure(worker *w) {
     double start = now();
     multiply();
     w->seconds = now() - start;
+    pthread_barrier_wait(w->end);
+    pthread_barrier_wait(w->begin);
+    start = now();
+    if (w->threads > 1 && w->number < 2) exchange(w->number);
+    w->nanoseconds = (now() - start) / EXCHANGES * 1e9;
     pthread_barrier_wait(w->end);
 }
 
@@ -80,18 +100,20 @@ int main(int argc, char **argv) {
     worker workers[threads];
     for (int i = 0, processor = 0; i < threads; i++, processor++) {
         while (!CPU_ISSET(processor, &allowed)) processor++;
-        workers[i] = (worker){&begin, &end, threads > 1 ? processor : -1, 0};
+        workers[i] = (worker){&begin, &end, i, threads > 1 ? processor : -1, threads, 0, 0};
         pthread_t id;
         if (pthread_create(&id, NULL, work, &workers[i])) return 1;
     }
     char line[16];
     while (fgets(line, sizeof line, stdin)) {
         double slowest = 0;
-        pthread_barrier_wait(&begin);
-        pthread_barrier_wait(&end);
+        for (int part = 0; part < 2; part++) {
+            pthread_barrier_wait(&begin);
+            pthread_barrier_wait(&end);
+        }
         for (int i = 0; i < threads; i++)
             if (workers[i].seconds > slowest) slowest = workers[i].seconds;
-        printf("%.6f\n", slowest);
+        printf("%.6f %.0f\n", slowest, threads > 1 ? workers[0].nanoseconds : 0.0);
         fflush(stdout);
     }
     return 0;
