@@ -57,6 +57,9 @@ struct Columns {
 /// nanosecond here.
 const LEAST_PRODUCTS: usize = 200_000;
 
+/// Strips of fewer rows read their input more often than it is worth.
+const LEAST_ROWS: usize = 2;
+
 /// Half of the bytes after which a set of the first cache comes again.
 const SET_DISTANCE: usize = 2048;
 
@@ -91,14 +94,25 @@ impl Sliding {
         // over and over.
         let collide = (pixel_stride * size_of::<f32>()).is_multiple_of(SET_DISTANCE);
         let most = if collide { most.min(3) } else { most };
+        let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
+        let parts = match products / LEAST_PRODUCTS {
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, 4),
+        };
         let [row_dilation, column_dilation] = shape.dilation;
         let phases = shape.dilation.map(|dilation| dilation.max(1));
         let phases = [phases[0].min(shape.output[0]), phases[1].min(shape.output[1])];
-        let of_phase = shape.output[0].div_ceil(phases[0].max(1)).div_ceil(most);
+        // The same number for each thread, if they stay high enough.
+        let multiple = if parts > 1 && shape.batch % threads != 0 { threads } else { 1 };
+        let strips_of = |rows: usize| {
+            let even = rows.div_ceil(most).next_multiple_of(multiple);
+            if rows / even >= LEAST_ROWS { even } else { rows.div_ceil(most) }
+        };
+        let of_phase = strips_of(shape.output[0].div_ceil(phases[0].max(1)));
         let mut strips = preparation.room(phases[0] * of_phase, "strips of rows")?;
         for phase in 0..phases[0] {
             let rows = (shape.output[0] - phase).div_ceil(row_dilation);
-            let parts = rows.div_ceil(most);
+            let parts = strips_of(rows);
             for rows in (0..parts).map(|index| part(rows, parts, index)) {
                 let first = phase + rows.start * row_dilation;
                 let input = (first * stride).cast_signed() - shape.padding_before[0].cast_signed();
@@ -111,9 +125,11 @@ impl Sliding {
                 strips.push(Rows { first, count: rows.len(), input, seen });
             }
         }
+        // Those of a thread are a part of the image, which it has written itself in the step before.
+        strips.sort_unstable_by_key(|rows: &Rows| rows.first);
         // Long ones in parts, mostly one.
-        let parts = shape.output[1].div_ceil(MOST_COLUMNS.saturating_mul(phases[1].max(1)));
-        let count = phases[1].checked_mul(parts).ok_or(TooLarge::beyond_addresses("columns"))?;
+        let column_parts = shape.output[1].div_ceil(MOST_COLUMNS.saturating_mul(phases[1].max(1)));
+        let count = phases[1].checked_mul(column_parts).ok_or(TooLarge::beyond_addresses("columns"))?;
         let mut columns = preparation.room(count, "strips of columns")?;
         columns.extend((0..count).map(|index| {
             let (phase, part) = (index % phases[1], index / phases[1]);
@@ -133,11 +149,6 @@ impl Sliding {
             }
         }));
         columns.retain(|columns: &Columns| columns.count > 0);
-        let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
-        let parts = match products / LEAST_PRODUCTS {
-            0 if products < LEAST_PRODUCTS / 5 => 1,
-            worth => even_tasks(worth.max(threads), threads, 4),
-        };
         let all = shape.batch * strips.len();
         // By strips, if they can be shared evenly: each thread then reads what it has written itself.
         let is_even = all.is_multiple_of(threads.max(1)) || all >= 4 * threads;
