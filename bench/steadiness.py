@@ -1,5 +1,6 @@
 """Whether the processors are as fast as they can be. The host of a virtual machine may put two of them on one core for some
-seconds, which nothing tells but the time that work takes: `steady.c`, compiled with gcc, does a little now and then."""
+seconds, or on cores with different third caches, which nothing tells but the time that work and the exchange of a word take:
+`steady.c`, compiled with gcc, does a little of both now and then."""
 
 import os
 import subprocess
@@ -23,7 +24,7 @@ class Steadiness:
             raise SystemExit("steady.c does not compile")
         self._process = subprocess.Popen([program, str(threads)], text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._least = min(self._measure()[0] for _ in range(20))
+        self._least = [min(numbers) for numbers in zip(*(self._measure() for _ in range(20)))]
         # What a word took from one processor to the other and back when last measured; 0 of one thread.
         self.nanoseconds = 0.0
 
@@ -33,10 +34,12 @@ class Steadiness:
         return [float(number) for number in self._process.stdout.readline().split()]
 
     def slowdown(self):
-        """The time that a little work takes, as a multiple of the least so far."""
-        seconds, self.nanoseconds = self._measure()
-        self._least = min(self._least, seconds)
-        return seconds / self._least
+        """The time that a little work takes, as a multiple of the least so far; or the time that a word takes, as a multiple
+        of twice the least."""
+        measured = seconds, self.nanoseconds = self._measure()
+        self._least = [min(numbers) for numbers in zip(self._least, measured)]
+        work = seconds / self._least[0]
+        return max(work, self.nanoseconds / (2 * self._least[1])) if self.nanoseconds else work
 
     def wait(self, seconds, most=MOST):
         """Waits until the processors are as fast as they can be, for this many seconds at most."""
