@@ -103,7 +103,7 @@ impl Sliding {
         let phases = shape.dilation.map(|dilation| dilation.max(1));
         let phases = [phases[0].min(shape.output[0]), phases[1].min(shape.output[1])];
         // The same number for each thread, if they stay high enough.
-        let multiple = if parts > 1 && shape.batch % threads != 0 { threads } else { 1 };
+        let multiple = if parts > 1 && !shape.batch.is_multiple_of(threads) { threads } else { 1 };
         let strips_of = |rows: usize| {
             let even = rows.div_ceil(most).next_multiple_of(multiple);
             if rows / even >= LEAST_ROWS { even } else { rows.div_ceil(most) }
@@ -129,7 +129,8 @@ impl Sliding {
         strips.sort_unstable_by_key(|rows: &Rows| rows.first);
         // Long ones in parts, mostly one.
         let column_parts = shape.output[1].div_ceil(MOST_COLUMNS.saturating_mul(phases[1].max(1)));
-        let count = phases[1].checked_mul(column_parts).ok_or(TooLarge::beyond_addresses("columns"))?;
+        let count =
+            phases[1].checked_mul(column_parts).ok_or(TooLarge::beyond_addresses("columns"))?;
         let mut columns = preparation.room(count, "strips of columns")?;
         columns.extend((0..count).map(|index| {
             let (phase, part) = (index % phases[1], index / phases[1]);
@@ -169,6 +170,18 @@ impl Sliding {
             strip_parts,
             panel_parts,
         })
+    }
+
+    /// By task, how many rows of the output it computes, from which one on.
+    #[cfg(test)]
+    pub(super) fn row_parts(&self) -> Vec<Range<usize>> {
+        assert_eq!(self.panel_parts, 1, "cut by channels");
+        let strips = |task| &self.strips[part(self.strips.len(), self.strip_parts, task)];
+        let rows = |strips: &[Rows]| {
+            let first = strips.first().map_or(0, |rows| rows.first);
+            first..first + strips.iter().map(|rows| rows.count).sum::<usize>()
+        };
+        (0..self.strip_parts).map(|task| rows(strips(task))).collect()
     }
 
     /// # Panics

@@ -170,3 +170,39 @@ fn output_pixels_that_overlap_are_refused() {
         ImageMut { values: &mut output, pixel_stride: 3 },
     );
 }
+
+/// What a thread reads is then what it has written itself in the step before, if products are cut by rows.
+#[test]
+fn each_thread_gets_as_many_strips_of_one_part_of_the_image() {
+    for (side, dilation, threads) in [(25, 1, 2), (14, 1, 2), (33, 2, 2), (56, 1, 3)] {
+        let shape = Shape {
+            batch: 1,
+            input: [side; 2],
+            input_channels: 64,
+            output: [side; 2],
+            output_channels: 64,
+            filter: [3; 2],
+            stride: [1; 2],
+            dilation: [dilation; 2],
+            padding_before: [dilation; 2],
+            groups: 64,
+        };
+        let mut preparation = Preparation::new(InstructionSet::best(), threads);
+        let (filter, bias) = (vec![0.5; shape.filter_values()], [0.0; 64]);
+        let epilogue = Epilogue::NONE;
+        let kernel =
+            DepthwiseConvolution::prepare(&shape, 64, &filter, &bias, epilogue, &mut preparation);
+        let Ok(DepthwiseConvolution { method: Method::Sliding(sliding), .. }) = kernel else {
+            panic!("another method");
+        };
+        let parts = sliding.row_parts();
+        assert_eq!(parts.len() % threads, 0, "{side} rows in {} tasks", parts.len());
+        let rows: Vec<usize> = parts
+            .chunks(parts.len() / threads)
+            .map(|parts| parts.iter().map(ExactSizeIterator::len).sum())
+            .collect();
+        let [least, most] = [rows.iter().min(), rows.iter().max()].map(|it| *it.unwrap());
+        assert!(most - least <= most / 4, "{rows:?} of {side} rows");
+        assert!(parts.windows(2).all(|two| two[0].start <= two[1].start), "{parts:?}");
+    }
+}
