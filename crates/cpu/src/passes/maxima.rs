@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn order_is_that_of_the_numbers_and_not_of_their_bytes() {
-        let same: [u8; 256] = std::array::from_fn(|byte| byte as u8);
+        let same: [u8; 256] = std::array::from_fn(|byte| byte.to_le_bytes()[0]);
         assert!(never_falls(&same, false, false) && never_falls(&same, true, true));
         assert!(!never_falls(&same, true, false) && !never_falls(&same, false, true));
         let turned = same.map(|byte| byte ^ 0x80);

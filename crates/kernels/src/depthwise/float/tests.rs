@@ -173,7 +173,7 @@ fn output_pixels_that_overlap_are_refused() {
 
 /// What a thread reads is then what it has written itself in the step before, if products are cut by rows.
 #[test]
-fn each_thread_gets_as_many_strips_of_one_part_of_the_image() {
+fn threads_get_equal_numbers_of_strips_each_of_one_part_of_the_image() {
     for (side, dilation, threads) in [(25, 1, 2), (14, 1, 2), (33, 2, 2), (56, 1, 3)] {
         let shape = Shape {
             batch: 1,
