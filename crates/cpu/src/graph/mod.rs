@@ -4,6 +4,7 @@ mod argument;
 mod build;
 mod constant;
 mod dump;
+mod image_shape;
 mod source;
 mod weights;
 mod work;
@@ -11,6 +12,7 @@ mod work;
 pub(crate) use argument::Argument;
 pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
+pub(crate) use image_shape::elements_before;
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{

@@ -3,6 +3,7 @@
 
 use crate::graph::{
     Argument, Bytes, Convolution, Elements, Epilogue, Graph, Node, TransposedConvolution, Work,
+    elements_before,
 };
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
@@ -11,7 +12,6 @@ use nnhal_kernels::transposed_convolution;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::TransposeConv2d;
 use nnhal_ops::rules::layout::Layout;
-use nnhal_ops::rules::padding::Window;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
@@ -45,39 +45,14 @@ pub(super) fn rewritten(graph: &Graph<'_>, node: &Node) -> Result<Work, Why> {
         _ => return Err(Why::Operation),
     };
     in_nhwc(layout)?;
-    let (input, output) = (graph.input(node, 0).image()?, graph.output(node, 0).image()?);
-    let [batch, height, width, input_channels] = input;
-    let [_, out_height, out_width, output_channels] = output;
-    let [_, filter_height, filter_width, _] = graph.input(node, 1).image()?;
-    let [of_image, of_filter] = [0, 1]
-        .map(|position| graph.input(node, position))
-        .map(|it| [1, 2].map(|at| it.dimensions[at]));
-    let before =
-        |axis: usize, window: &Window| size(window.padding(of_image[axis], of_filter[axis]).0);
     let groups = match operation {
         AnyOperation::GroupedConv2d(it) => it.groups as usize,
-        AnyOperation::DepthwiseConv2d(_) => input_channels.max(1),
+        AnyOperation::DepthwiseConv2d(_) => graph.input(node, 0).image()?[3].max(1),
         _ => 1,
     };
-    let shape = Shape {
-        batch,
-        input: [height, width],
-        input_channels,
-        output: [out_height, out_width],
-        output_channels,
-        filter: [filter_height, filter_width],
-        stride: [window.height.stride as usize, window.width.stride as usize],
-        dilation: [window.height.dilation as usize, window.width.dilation as usize],
-        padding_before: [before(0, &window.height), before(1, &window.width)],
-        groups,
-    };
+    let shape = graph.image_shape(node, [window.height, window.width], groups)?;
     let is_depthwise = matches!(operation, AnyOperation::DepthwiseConv2d(_));
     finished(graph, node, shape, is_depthwise, activation)
-}
-
-/// Elements before an image. More than there can be are no valid shape.
-fn size(elements: u64) -> usize {
-    usize::try_from(elements).unwrap_or(usize::MAX)
 }
 
 fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Result<Work, Why> {
@@ -97,7 +72,8 @@ fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Re
         output_channels,
         filter: [filter_height, filter_width],
         stride: spreads.map(|spread| spread.stride as usize),
-        padding_before: [0, 1].map(|axis| size(spreads[axis].before(filter.dimensions[1 + axis]))),
+        padding_before: [0, 1]
+            .map(|axis| elements_before(spreads[axis].before(filter.dimensions[1 + axis]))),
     };
     let elements = elements(graph, node, operation.activation)?;
     if !shape.is_valid() {
@@ -136,18 +112,7 @@ fn connected_shape(graph: &Graph<'_>, node: &Node) -> Result<Shape, Why> {
     let [units, inputs] = weights.dimensions[..] else { return Err(weights.of_other_rank("2")) };
     let (units, inputs) = (units as usize, inputs as usize);
     let rows = input.elements().checked_div(inputs).ok_or_else(|| weights.empty())?;
-    Ok(Shape {
-        batch: 1,
-        input: [rows, 1],
-        input_channels: inputs,
-        output: [rows, 1],
-        output_channels: units,
-        filter: [1, 1],
-        stride: [1, 1],
-        dilation: [1, 1],
-        padding_before: [0, 0],
-        groups: 1,
-    })
+    Ok(Shape::matrix_product([rows, inputs, units]))
 }
 
 fn finished(

@@ -53,6 +53,22 @@ const MOST_COPIES: usize = 8;
 
 #[allow(clippy::cast_precision_loss)] // Of shares.
 impl Shape {
+    /// The product of `rows` rows of `inputs` values with weights `[units, inputs]`: every row is a pixel.
+    pub fn matrix_product([rows, inputs, units]: [usize; 3]) -> Self {
+        Self {
+            batch: 1,
+            input: [rows, 1],
+            input_channels: inputs,
+            output: [rows, 1],
+            output_channels: units,
+            filter: [1; 2],
+            stride: [1; 2],
+            dilation: [1; 2],
+            padding_before: [0; 2],
+            groups: 1,
+        }
+    }
+
     /// The operation and the filter, for names of kernels: `conv2d 3x3`.
     pub(crate) fn name(&self, is_depthwise: bool) -> String {
         let [height, width] = self.filter;

@@ -118,18 +118,7 @@ type SumRows = [[i32; MOST_UNITS]; SUM_ROWS];
 impl Convolution {
     /// The product of `rows` rows of `inputs` numbers with weights `[units, inputs]`; each row has a range of its own.
     pub fn fully_connected([rows, inputs, units]: [usize; 3]) -> Shape {
-        Shape {
-            batch: rows,
-            input: [1, 1],
-            input_channels: inputs,
-            output: [1, 1],
-            output_channels: units,
-            filter: [1, 1],
-            stride: [1, 1],
-            dilation: [1, 1],
-            padding_before: [0, 0],
-            groups: 1,
-        }
+        Shape { batch: rows, ..Shape::matrix_product([1, inputs, units]) }
     }
 
     /// Packs the signed weights, `[output_channels, filter[0], filter[1], input_channels]`, and cuts the work. There

@@ -4,12 +4,31 @@
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
 use crate::team::Team;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+/// States that a layer has at most.
+pub(super) const MOST_STATES: usize = 2;
+
 /// A recurrent layer of one direction.
-pub(super) trait Layer: Sync {
+pub(super) trait Layer: fmt::Debug + Send + Sync {
+    /// What it is called in profiles.
+    const NAME: &'static str;
+
+    /// How many states there are.
+    const STATES: usize;
+
+    /// Whether the operation of a single step has an output besides, before all others, that does not matter.
+    const HAS_SCRATCH_OUTPUT: bool;
+
     /// What is kept from step to step.
     type States<'a>: Send;
+
+    /// The first [`Self::STATES`] of these.
+    fn states(of: [&mut [f32]; MOST_STATES]) -> Self::States<'_>;
+
+    /// Multiplications and additions of all steps.
+    fn operations(&self) -> u64;
 
     fn sequences(&self) -> Sequences;
 

@@ -1,7 +1,8 @@
 //! Recurrent layers as prepared kernels.
 
 use super::integer::{Lstm8, Lstm16, Step8, Step16};
-use super::{Lstm, Outputs, Rnn, States, Steps, Svdf};
+use super::layer::{Layer, MOST_STATES, Outputs, run, run_both, scratch_elements};
+use super::{Steps, Svdf};
 use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
@@ -79,23 +80,27 @@ fn split_floats<'run>(
     (inputs, written.map(bytemuck::cast_slice_mut))
 }
 
-/// States that begin as the inputs from `first` on: those outputs, or parts of the scratch memory where there
-/// are none. Also what is left of the scratch memory.
-fn states<'run, const N: usize>(
+/// The states of layers, which begin as the inputs from `first` on: those outputs, or parts of the scratch memory
+/// where there are none. Also what is left of the scratch memory.
+fn states<'run, L: Layer, const LAYERS: usize>(
     inputs: Inputs<'_>,
     first: usize,
-    mut outputs: [Option<&'run mut [f32]>; N],
+    outputs: [[Option<&'run mut [f32]>; MOST_STATES]; LAYERS],
     mut scratch: &'run mut [f32],
-) -> ([&'run mut [f32]; N], &'run mut [f32]) {
-    let states = std::array::from_fn(|index| {
-        let before = inputs.of(first + index);
-        let state = outputs[index].take().unwrap_or_else(|| {
-            let (state, rest) = std::mem::take(&mut scratch).split_at_mut(before.len());
-            scratch = rest;
-            state
-        });
-        state.copy_from_slice(before);
-        state
+) -> ([L::States<'run>; LAYERS], &'run mut [f32]) {
+    let mut before = (first..).map(|input| inputs.of(input));
+    let states = outputs.map(|mut outputs| {
+        let mut states: [&mut [f32]; MOST_STATES] = Default::default();
+        for (state, output) in states.iter_mut().zip(&mut outputs).take(L::STATES) {
+            let before: &[f32] = before.next().unwrap_or_default();
+            *state = output.take().unwrap_or_else(|| {
+                let (state, rest) = std::mem::take(&mut scratch).split_at_mut(before.len());
+                scratch = rest;
+                state
+            });
+            state.copy_from_slice(before);
+        }
+        L::states(states)
     });
     (states, scratch)
 }
@@ -105,91 +110,38 @@ fn bytes(floats: usize) -> usize {
     floats * size_of::<f32>()
 }
 
-impl PreparedKernel for OneDirection<Lstm> {
+impl<L: Layer> PreparedKernel for OneDirection<L> {
     fn name(&self) -> String {
-        "lstm f32".to_owned()
+        format!("{} f32", L::NAME)
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, mut written) = split_floats(operands);
         let mut next = || written.next().unwrap_or_default();
-        let (output, given) = match self.form {
-            Form::Sequence { gives_states: false } => (next(), [None, None]),
-            Form::Sequence { gives_states: true } => (next(), [(); 2].map(|()| Some(next()))),
-            Form::SingleStep => {
-                next().fill(0.0);
-                let given = [(); 2].map(|()| Some(next()));
-                (next(), given)
-            }
-        };
-        let ([hidden, cell], scratch) = states(inputs, 1, given, next());
-        let states = States { output: hidden, cell };
-        self.layer.run(team, Steps::of(inputs.of(0)), states, output, scratch);
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        bytes(self.layer.scratch_elements() + self.states)
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.layer.operations()
-    }
-}
-
-impl PreparedKernel for BothDirections<Lstm> {
-    fn name(&self) -> String {
-        "bidirectional lstm f32".to_owned()
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, mut written) = split_floats(operands);
-        let outputs = self.outputs(&mut written);
-        let mut next = || written.next().unwrap_or_default();
-        let given = [(); 4].map(|()| self.gives_states.then(&mut next));
-        let ([first, first_cell, second, second_cell], scratch) = states(inputs, 2, given, next());
-        let states = [
-            States { output: first, cell: first_cell },
-            States { output: second, cell: second_cell },
-        ];
-        Lstm::run_both(self.layers.each_ref(), team, self.steps(inputs), states, outputs, scratch);
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        bytes(self.layers.iter().map(Lstm::scratch_elements).sum::<usize>() + self.states)
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.layers.iter().map(Lstm::operations).sum()
-    }
-}
-
-impl PreparedKernel for OneDirection<Rnn> {
-    fn name(&self) -> String {
-        "rnn f32".to_owned()
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, mut written) = split_floats(operands);
-        let mut next = || written.next().unwrap_or_default();
-        let (output, given) = match self.form {
+        let mut given = [const { None }; MOST_STATES];
+        let output = match self.form {
             Form::Sequence { gives_states } => {
                 let output = next();
-                (output, gives_states.then(&mut next))
+                if gives_states {
+                    given[..L::STATES].fill_with(|| Some(next()));
+                }
+                output
             }
             Form::SingleStep => {
-                let state = next();
-                (next(), Some(state))
+                if L::HAS_SCRATCH_OUTPUT {
+                    next().fill(0.0);
+                }
+                given[..L::STATES].fill_with(|| Some(next()));
+                next()
             }
         };
-        let ([state], scratch) = states(inputs, 1, [given], next());
-        self.layer.run(team, Steps::of(inputs.of(0)), state, output, scratch);
+        let ([states], scratch) = states::<L, 1>(inputs, 1, [given], next());
+        run(&self.layer, team, Steps::of(inputs.of(0)), states, output, scratch);
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        bytes(self.layer.scratch_elements() + self.states)
+        bytes(scratch_elements(&self.layer) + self.states)
     }
 
     fn arithmetic(&self) -> u64 {
@@ -197,27 +149,32 @@ impl PreparedKernel for OneDirection<Rnn> {
     }
 }
 
-impl PreparedKernel for BothDirections<Rnn> {
+impl<L: Layer> PreparedKernel for BothDirections<L> {
     fn name(&self) -> String {
-        "bidirectional rnn f32".to_owned()
+        format!("bidirectional {} f32", L::NAME)
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, mut written) = split_floats(operands);
         let outputs = self.outputs(&mut written);
-        let mut next = || written.next().unwrap_or_default();
-        let given = [(); 2].map(|()| self.gives_states.then(&mut next));
-        let (states, scratch) = states(inputs, 2, given, next());
-        Rnn::run_both(self.layers.each_ref(), team, self.steps(inputs), states, outputs, scratch);
+        let mut given = [const { [const { None }; MOST_STATES] }; 2];
+        if self.gives_states {
+            for given in &mut given {
+                given[..L::STATES].fill_with(|| Some(written.next().unwrap_or_default()));
+            }
+        }
+        let scratch = written.next().unwrap_or_default();
+        let (states, scratch) = states::<L, 2>(inputs, 2, given, scratch);
+        run_both(self.layers.each_ref(), team, self.steps(inputs), states, outputs, scratch);
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        bytes(self.layers.iter().map(Rnn::scratch_elements).sum::<usize>() + self.states)
+        bytes(self.layers.iter().map(scratch_elements).sum::<usize>() + self.states)
     }
 
     fn arithmetic(&self) -> u64 {
-        self.layers.iter().map(Rnn::operations).sum()
+        self.layers.iter().map(L::operations).sum()
     }
 }
 

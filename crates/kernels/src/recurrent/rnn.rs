@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::contribution::Contribution;
-use super::layer::{self, Layer, Outputs};
+use super::layer::{self, Layer, MOST_STATES, Outputs};
 use super::packed::{Packed, ROWS, lanes};
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
@@ -135,7 +135,19 @@ impl Rnn {
 }
 
 impl Layer for Rnn {
+    const NAME: &'static str = "rnn";
+    const STATES: usize = 1;
+    const HAS_SCRATCH_OUTPUT: bool = false;
+
     type States<'a> = &'a mut [f32];
+
+    fn states([state, _]: [&mut [f32]; MOST_STATES]) -> &mut [f32] {
+        state
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations()
+    }
 
     fn sequences(&self) -> Sequences {
         self.shape.sequences

@@ -32,34 +32,7 @@ pub(super) fn convolution(
     convolution: &DynamicConv2d,
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
-    let [input, filter] = [0, 1].map(|position| builder.graph.input(node, position));
-    let output = builder.graph.output(node, 0);
-    let [batch, height, width, input_channels] = input.dimensions[..] else {
-        return Err(input.of_other_rank("4"));
-    };
-    let [_, taps_high, taps_wide, _] = filter.dimensions[..] else {
-        return Err(filter.of_other_rank("4"));
-    };
-    let [_, out_height, out_width, output_channels] = output.dimensions[..] else {
-        return Err(output.of_other_rank("4"));
-    };
-    let windows = &convolution.windows;
-    // What is beyond addresses is no valid shape.
-    let before = |axis: usize, length: u32, taps: u32| {
-        usize::try_from(windows[axis].padding(length, taps).0).unwrap_or(usize::MAX)
-    };
-    let shape = Shape {
-        batch: batch as usize,
-        input: [height, width].map(|length| length as usize),
-        input_channels: input_channels as usize,
-        output: [out_height, out_width].map(|length| length as usize),
-        output_channels: output_channels as usize,
-        filter: [taps_high, taps_wide].map(|length| length as usize),
-        stride: [0, 1].map(|axis| windows[axis].stride as usize),
-        dilation: [0, 1].map(|axis| windows[axis].dilation as usize),
-        padding_before: [before(0, height, taps_high), before(1, width, taps_wide)],
-        groups: 1,
-    };
+    let shape = builder.graph.image_shape(node, convolution.windows, 1)?;
     lower(builder, node, &shape, convolution.activation, preparation)
 }
 

@@ -4,12 +4,24 @@ use super::step::{Normalized, Project, Step};
 use super::{GATES, Lstm, Shape, States};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::contribution::Contribution;
-use crate::recurrent::layer::Layer;
+use crate::recurrent::layer::{Layer, MOST_STATES};
 use crate::recurrent::sequences::{Rows, Sequences, Steps, Workers};
 use crate::team::Team;
 
 impl Layer for Lstm {
+    const NAME: &'static str = "lstm";
+    const STATES: usize = 2;
+    const HAS_SCRATCH_OUTPUT: bool = true;
+
     type States<'a> = States<'a>;
+
+    fn states([output, cell]: [&mut [f32]; MOST_STATES]) -> States<'_> {
+        States { output, cell }
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations()
+    }
 
     fn sequences(&self) -> Sequences {
         self.shape.sequences
