@@ -16,6 +16,18 @@ pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usiz
     threads * (worth / threads).min(by_thread)
 }
 
+/// Tasks for each thread, so that one that is interrupted does not hold up the rest.
+const TASKS_BY_THREAD: usize = 4;
+
+/// Into how many tasks to cut work of which `least` is worth a task. Less is shared too, as one task for each thread, but
+/// for what takes about half a microsecond, which sharing it takes as well.
+pub(crate) fn shared_tasks(work: usize, least: usize, threads: usize) -> usize {
+    match work / least {
+        0 if work < least / 5 => 1,
+        worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
+    }
+}
+
 /// Tasks take no longer than this many that are just worth it: then it is asked whether to go on.
 const MOST_WORTH: usize = 64;
 
@@ -81,6 +93,13 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 5, 7, 8, 100].map(tasks), [1, 1, 2, 2, 4, 6, 8, 8]);
         assert_eq!(even_tasks(100, 1, 4), 1);
         assert_eq!(even_tasks(3, 4, 4), 3);
+    }
+
+    #[test]
+    fn little_work_is_shared_and_very_little_is_not() {
+        let tasks = |work| shared_tasks(work, 100, 2);
+        assert_eq!([0, 19, 20, 100, 399, 400, 10_000].map(tasks), [1, 1, 2, 2, 2, 4, 8]);
+        assert_eq!(shared_tasks(10_000, 100, 1), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
-use crate::parts::even_tasks;
+use crate::parts::shared_tasks;
 use crate::team::Pace;
 use crate::team::part;
 use crate::vector::{Isa, Kernel, Simd};
@@ -86,10 +86,7 @@ impl Narrow {
         let most = most_pixels(Isa::of(preparation.set()).registers()).min(shape.output[1]);
         let pixels = [14, 7, 5, 3].into_iter().find(|pixels| *pixels <= most).unwrap_or(1);
         let products = shape.output_pixels().saturating_mul(shape.filter_values());
-        let parts = match products / LEAST_PRODUCTS {
-            0 if products < LEAST_PRODUCTS / 5 => 1,
-            worth => even_tasks(worth.max(threads), threads, 4),
-        };
+        let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
         let row_values = Self::row_values(shape).ok_or(TooLarge::beyond_addresses("rows"))?;
         let parts = parts.min(shape.batch * shape.output[0]);
         preparation.check_scratch::<f32>(&[parts, shape.filter[0], row_values])?;

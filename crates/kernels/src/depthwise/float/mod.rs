@@ -15,7 +15,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::image::values_needed;
 use crate::packing::PackedValues;
-use crate::parts::even_tasks;
+use crate::parts::shared_tasks;
 use crate::team::Pace;
 use crate::team::part;
 use crate::vector::Isa;
@@ -238,10 +238,7 @@ impl Direct {
         panels.check(blocking, shape.taps(), [1, shape.output_channels]);
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
-        let parts = match products / LEAST_PRODUCTS {
-            0 if products < LEAST_PRODUCTS / 5 => 1,
-            worth => even_tasks(worth.max(threads), threads, 4),
-        };
+        let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
         // By lines, if they can be shared evenly: each thread then reads what it has written itself.
         let (line_parts, panel_parts) = if lines >= 4 * threads || panels.count() < parts {
             (parts.min(lines).max(1), 1)

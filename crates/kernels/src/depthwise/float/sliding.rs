@@ -5,7 +5,7 @@ use super::window::{Strip, most_rows, run_strip};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
-use crate::parts::even_tasks;
+use crate::parts::shared_tasks;
 use crate::team::Pace;
 use crate::team::part;
 use crate::vector::Isa;
@@ -95,10 +95,7 @@ impl Sliding {
         let collide = (pixel_stride * size_of::<f32>()).is_multiple_of(SET_DISTANCE);
         let most = if collide { most.min(3) } else { most };
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
-        let parts = match products / LEAST_PRODUCTS {
-            0 if products < LEAST_PRODUCTS / 5 => 1,
-            worth => even_tasks(worth.max(threads), threads, 4),
-        };
+        let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
         let [row_dilation, column_dilation] = shape.dilation;
         let phases = shape.dilation.map(|dilation| dilation.max(1));
         let phases = [phases[0].min(shape.output[0]), phases[1].min(shape.output[1])];

@@ -29,7 +29,7 @@ pub(crate) use tile::Tile;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
-use crate::parts::even_tasks;
+use crate::parts::shared_tasks;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
@@ -112,9 +112,6 @@ const LEAST_PRODUCTS: usize = 500_000;
 /// the threads share them, and not the rows.
 const MOST_COLUMNS_BY_ROW: usize = 6;
 
-/// Tasks for each thread, so that one that is interrupted does not hold up the rest.
-const TASKS_BY_THREAD: usize = 4;
-
 /// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
 
@@ -149,11 +146,7 @@ impl Gemm {
         };
         let tiles = (lines * tiles_by_line).max(1);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
-        let parts = match products / LEAST_PRODUCTS {
-            // Half a microsecond each, which is about what it takes to share them.
-            0 if products < LEAST_PRODUCTS / 5 => 1,
-            worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
-        };
+        let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
         // Each task has scratch memory of its own, which all of them should not have much more of than
         // there are weights.
         let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
