@@ -28,10 +28,10 @@ turn's figure is the median of its inferences (inputs set before, outputs left
 in place), after warm-up.  The CPU time that the rest of the machine used in a
 turn is measured too, and steady.c, compiled with gcc, tells before and after it
 whether the processors are slower than they can be, because the host of a virtual
-machine has put two of them on one core or far from each other.  A turn in which others used more than
---max-other cores, or the processors took --max-slowdown times as long, is
-repeated while the budget of --extra turns lasts, and the least disturbed turns
-count.  Disturbance only ever adds time, and not all of it shows inside a
+machine has put two of them on one core or far from each other.  A turn in which
+others used more than --max-other cores, or the processors took --max-slowdown
+times as long, is repeated while the budget of --extra turns lasts, and the least
+disturbed turns count.  Disturbance only ever adds time, and not all of it shows inside a
 virtual machine, so an engine's result is the median over the faster half of
 those turns; the JSON has all of them.  `~` marks results that had to use a
 disturbed turn, `!` engines whose outputs are far from the first engine's.

@@ -8,7 +8,7 @@
  * A virtual machine's processors may be two threads of one core for some
  * seconds, or share one with another machine, or be cores with different third
  * caches.  Nothing within the machine says so but the time that this takes: up to
- * twice as long to multiply, and five times as long to exchange a word.
+ * twice as long to multiply, and five to twenty times as long to exchange a word.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -48,13 +48,13 @@ static void multiply(void) {
     }
 }
 
-static _Alignas(128) atomic_int ball;
+static _Alignas(128) atomic_int word;
 
-/* The first thread throws, the second throws back. */
+/* The first thread writes 1 when it reads 0, the second 0 when it reads 1. */
 static void exchange(int number) {
     for (int i = 0; i < EXCHANGES; i++) {
-        while (atomic_load_explicit(&ball, memory_order_acquire) != number) {}
-        atomic_store_explicit(&ball, !number, memory_order_release);
+        while (atomic_load_explicit(&word, memory_order_acquire) != number) {}
+        atomic_store_explicit(&word, !number, memory_order_release);
     }
 }
 
