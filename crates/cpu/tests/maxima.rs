@@ -95,3 +95,35 @@ fn a_maximum_with_an_activation_stays_behind_the_function() {
     assert_eq!(nodes(&model), ["table", "MAX_POOL_2D", "REDUCE_MAX", "table"]);
     is_as_the_reference(&model);
 }
+
+/// Many tables between as many maxima.
+#[test]
+fn functions_between_maxima_become_one_behind_all() {
+    const TIMES: u32 = 300;
+    let of = |height: u32| stored(true, &[1, height, 1, 1], 1.0 / 128.0);
+    let mut graph = SubgraphBuilder::new();
+    let mut x = graph.input("image", of(TIMES + 6));
+    for height in (6..TIMES + 6).rev() {
+        x = graph.operation(Op::Tanh, [x], of(height + 1));
+        let mut inputs = vec![x];
+        // VALID, strides of 1, windows of two rows.
+        inputs.extend([2, 1, 1, 1, 2, 0].map(|number| graph.scalar_i32(number)));
+        x = graph.operation(Op::MaxPool2d, inputs, of(height));
+    }
+    graph.output(x);
+    let model = graph.into_model().unwrap();
+    let found = nodes(&model);
+    assert_eq!(found.len(), TIMES as usize + 1);
+    assert_eq!(found.iter().filter(|name| *name == "table").count(), 1);
+    assert_eq!(found.last().unwrap(), "table");
+    let output = |device: &dyn Device| {
+        let bytes: Vec<u8> = (0..TIMES + 6).map(|at| (at * 151 % 256).to_le_bytes()[0]).collect();
+        let mut request = RequestBuilder::new();
+        request.input(&bytes).output(6);
+        let request = request.build().unwrap();
+        execute(&*prepare(device, &model), &request);
+        RequestBuilder::read_output(&request, 0).unwrap()
+    };
+    let fast = output(&*nnhal_cpu::device(Settings::default()));
+    assert_eq!(fast, output(&*nnhal_reference::device()));
+}

@@ -8,17 +8,19 @@ use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::{pooling, reduce};
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
+    // They stay right: nodes that are exchanged read the values that the ones in their places read before.
     let readers = Readers::of(graph);
-    // From the end, so that a table passes one maximum after the other.
-    for index in (0..graph.nodes.len()).rev() {
+    for index in 0..graph.nodes.len() {
         let mut at = index;
-        while let Some(next) = maximum_of(graph, &readers, at) {
+        loop {
+            // At once, so that no maximum is passed by one table after the other.
+            while tables::join_next(graph, &readers, at) {}
+            let Some(next) = maximum_of(graph, &readers, at) else { break };
             exchange(graph, at, next);
             at = next;
         }
     }
-    // Behind the maxima there may be further ones.
-    tables::join(graph);
+    super::remove_absorbed(graph);
 }
 
 /// The node that alone reads what the table of a node gives, if it takes maxima of that and the table never
@@ -54,14 +56,14 @@ fn never_falls(table: &[u8; 256], is_signed: bool, gives_signed: bool) -> bool {
 /// The maximum of a table's results becomes the table's result of the maximum.
 fn exchange(graph: &mut Graph<'_>, table: usize, maximum: usize) {
     let (input, result) = (graph.nodes[table].inputs[0], graph.nodes[maximum].outputs[0]);
-    let between = graph.values.len();
-    graph.values.push(Value {
+    let between = graph.nodes[table].outputs[0];
+    graph.values[between] = Value {
         operand: graph.values[input].operand.clone(),
         dimensions: graph.values[result].dimensions.clone(),
         origin: Origin::Computed,
         is_widened: false,
         index: None,
-    });
+    };
     // Each in the other's place, since nodes are in an order in which they can run.
     graph.nodes.swap(table, maximum);
     let connect = |node: &mut Node, from, to| (node.inputs[0], node.outputs[0]) = (from, to);

@@ -164,16 +164,25 @@ fn table_through_floats(
 }
 
 /// Tables that follow each other become one.
-pub(super) fn join(graph: &mut Graph<'_>) {
+fn join(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
     for index in 0..graph.nodes.len() {
-        let Some(output) = graph.nodes[index].outputs.first() else { continue };
-        let Work::Table(first) = &graph.nodes[index].work else { continue };
-        let Some(next) = readers.only_reader(*output) else { continue };
-        let Work::Table(then) = &graph.nodes[next].work else { continue };
-        let joined = first.map(|stored| then[usize::from(stored)]);
-        graph.nodes[index].work = Work::Table(Box::new(joined));
-        super::absorb(graph, index, next);
+        while join_next(graph, &readers, index) {}
     }
     super::remove_absorbed(graph);
+}
+
+/// Whether a node was a table whose only reader is a table too, which it is one with now. What is read does not change.
+pub(super) fn join_next(graph: &mut Graph<'_>, readers: &Readers, index: usize) -> bool {
+    let joined = || {
+        let output = graph.nodes[index].outputs.first()?;
+        let Work::Table(first) = &graph.nodes[index].work else { return None };
+        let next = readers.only_reader(*output)?;
+        let Work::Table(then) = &graph.nodes[next].work else { return None };
+        Some((next, first.map(|stored| then[usize::from(stored)])))
+    };
+    let Some((next, table)) = joined() else { return false };
+    graph.nodes[index].work = Work::Table(Box::new(table));
+    super::absorb(graph, index, next);
+    true
 }
