@@ -96,7 +96,7 @@ fn a_maximum_with_an_activation_stays_behind_the_function() {
     is_as_the_reference(&model);
 }
 
-/// Many tables between as many maxima.
+/// Many tables, with a maximum behind each.
 #[test]
 fn functions_between_maxima_become_one_behind_all() {
     const TIMES: u32 = 300;
