@@ -166,7 +166,8 @@ impl Kernel for Extremes {
         let (mut least, mut greatest) = (value, value);
         for _ in 0..times {
             for lane in 0..LANES {
-                let sum = value[lane] + change[lane];
+                // Of two numbers below 2^31: nothing wraps. A check of that would be a branch for each lane.
+                let sum = value[lane].wrapping_add(change[lane]);
                 value[lane] = sum.min(sum.wrapping_sub(modulus[lane]));
                 least[lane] = least[lane].min(value[lane]);
                 greatest[lane] = greatest[lane].max(value[lane]);

@@ -16,9 +16,10 @@ use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
 use crate::requantize::{Form, LANES, Requantization};
 use crate::team::Pace;
+use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
-use chunks::{Chunks, MOST_STEPS, Step};
+use chunks::{Chunks, MOST_STEPS, SIDE_BY_SIDE, Step};
 
 /// Rows of a vector.
 const VECTOR_ROWS: usize = 8;
@@ -44,7 +45,7 @@ const MOST_WEIGHTS: usize = 16 << 20;
 /// Bytes of a step in memory: four weights and where their inputs are.
 const PACKED_STEP: usize = DEPTH + size_of::<u16>();
 /// Channels that are looked at to choose the size of chunks.
-const SAMPLES: usize = 8;
+const SAMPLES: usize = SIDE_BY_SIDE;
 
 /// Where a channel's chunks are, of one piece.
 #[derive(Debug, Clone, Copy, Zeroable, Pod)]
@@ -399,15 +400,21 @@ fn choose_size(
     steps: usize,
 ) -> usize {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
+    let isa = Isa::of(InstructionSet::Avx2);
     let Some(piece) = pieces(steps).next() else { return 0 };
     let channels = || (0..source.channels).step_by(source.channels.div_ceil(SAMPLES));
     let words = COST_OF_WORDS * piece.len() * channels().count();
     let mut costs = [0; MOST_STEPS];
-    for channel in channels() {
+    for (lane, channel) in channels().enumerate() {
         read(source, channel, piece.clone(), &mut weights);
-        for (size, (sum, cost)) in (1..).zip(costs.iter_mut().zip(COSTS)) {
-            *sum += chunks.fill(size, &weights).len() / size * cost;
-        }
+        // Chunks of one step need no search.
+        costs[0] += chunks.read(lane, &weights, isa) * COSTS[0];
+    }
+    let samples = channels().count();
+    for size in 2..=MOST_STEPS {
+        chunks.fill(samples, size, isa);
+        let steps: usize = (0..samples).map(|lane| chunks.steps(lane).len()).sum();
+        costs[size - 1] = steps / size * COSTS[size - 1];
     }
     let least = costs.into_iter().zip(1..).min();
     least.filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
@@ -423,30 +430,38 @@ fn pack(
     pace: &mut Pace<'_>,
 ) -> bool {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
+    let isa = Isa::of(InstructionSet::Avx2);
     let mut all = 0;
     for piece in pieces(steps) {
-        for channel in 0..source.channels {
+        for first in (0..source.channels).step_by(SIDE_BY_SIDE) {
+            let count = SIDE_BY_SIDE.min(source.channels - first);
             // The search takes longer than a multiplication of each weight.
-            if pace.is_over(64 * piece.len() * DEPTH) {
+            if pace.is_over(32 * piece.len() * DEPTH * count) {
                 return false;
             }
-            read(source, channel, piece.clone(), &mut weights);
-            let steps = chunks.fill(size, &weights);
-            // Without memory for a second copy they are multiplied as numbers of 16 bits.
-            let has_room = packed.try_reserve(steps.len() * PACKED_STEP).is_ok()
-                && counts.try_reserve(1).is_ok();
-            if !has_room {
-                return false;
+            for lane in 0..count {
+                read(source, first + lane, piece.clone(), &mut weights);
+                chunks.read(lane, &weights, isa);
             }
-            counts.push(u16::try_from(steps.len() / size).unwrap_or(u16::MAX));
-            all += steps.len() / size * COSTS[size - 1];
-            for chunk in steps.chunks_exact(size) {
-                for Step { weights, .. } in chunk {
-                    packed.extend(weights.map(i8::cast_unsigned));
+            chunks.fill(count, size, isa);
+            for lane in 0..count {
+                let steps = chunks.steps(lane);
+                // Without memory for a second copy they are multiplied as numbers of 16 bits.
+                let has_room = packed.try_reserve(steps.len() * PACKED_STEP).is_ok()
+                    && counts.try_reserve(1).is_ok();
+                if !has_room {
+                    return false;
                 }
-                for Step { place, .. } in chunk {
-                    let bytes = usize::from(*place) * STEP_BYTES;
-                    packed.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
+                counts.push(u16::try_from(steps.len() / size).unwrap_or(u16::MAX));
+                all += steps.len() / size * COSTS[size - 1];
+                for chunk in steps.chunks_exact(size) {
+                    for Step { weights, .. } in chunk {
+                        packed.extend(weights.map(i8::cast_unsigned));
+                    }
+                    for Step { place, .. } in chunk {
+                        let bytes = usize::from(*place) * STEP_BYTES;
+                        packed.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
+                    }
                 }
             }
             if all > most {
