@@ -92,12 +92,12 @@ impl Parts {
                             let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
                             let place = [block.vectors, vector, lane];
-                            let mut steps = out.chunks_exact_mut(step_bytes);
                             let (fours, rest) = bytes.as_chunks();
-                            for (four, out) in fours.iter().zip(&mut steps) {
-                                let flipped = u32::from_ne_bytes(*four) ^ flips;
-                                variant.put(out, place, flipped.to_ne_bytes());
-                            }
+                            let flipped = fours
+                                .iter()
+                                .map(|four| (u32::from_ne_bytes(*four) ^ flips).to_ne_bytes());
+                            variant.put_all(out, step_bytes, place, flipped);
+                            let mut steps = out.chunks_exact_mut(step_bytes).skip(fours.len());
                             if let (false, Some(out)) = (rest.is_empty(), steps.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];
