@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, v1_0, v1_1, v1_2, v1_3};
 use nnhal_hidl_binder::DeviceStub;
 use nnhal_hidl_binder::wire::Argument;
-use nnhal_hwbinder::parcel::simulate::{Delivered, Nothing};
+use nnhal_hwbinder::simulate::{Delivered, Nothing};
 use nnhal_hwbinder::{Caller, Object, ParcelError, Writer};
 use std::sync::LazyLock;
 

@@ -63,7 +63,7 @@ enum Command {
     Schema,
     /// Finds relative links in documentation that lead nowhere; fails if there are any.
     Links,
-    /// Finds modules of a crate that import each other in cycles; fails if there are others than in .ci/cycles.txt.
+    /// Finds modules of a crate that import each other in cycles, and what they import; fails if there are any.
     Modules,
     /// Writes the files and entries of a new operation, with failing tests to fill in.
     NewOp {

@@ -57,9 +57,6 @@ struct Crate {
     code: Vec<(Module, Vec<syn::Item>)>,
 }
 
-/// Groups that there still are: a line each, with the modules' files in order.
-const KNOWN: &str = ".ci/cycles.txt";
-
 /// Modules of one parent that import each other.
 struct Cycle {
     /// Their files, from the repository's root.
@@ -68,25 +65,13 @@ struct Cycle {
     imports: Vec<String>,
 }
 
-/// What the list of known cycles does not say, and what it says that is no longer true.
+/// Each cycle with the imports that make it.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
-    let list = files::read(&root.join(KNOWN))?;
-    let lines = list.lines().map(str::trim);
-    let known = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    Ok(compare(known, &cycles(root)?))
-}
-
-fn compare(mut known: BTreeSet<&str>, cycles: &[Cycle]) -> Vec<String> {
-    let mut differences = Vec::new();
-    for cycle in cycles {
-        let modules = cycle.modules.join(" ");
-        if !known.remove(modules.as_str()) {
-            let imports = cycle.imports.join("\n    ");
-            differences.push(format!("these import each other: {modules}\n    {imports}"));
-        }
-    }
-    differences.extend(known.into_iter().map(|line| format!("{KNOWN}: not true any more: {line}")));
-    differences
+    let shown = |Cycle { modules, imports }| {
+        let (modules, imports) = (modules.join(" "), imports.join("\n    "));
+        format!("these import each other: {modules}\n    {imports}")
+    };
+    Ok(cycles(root)?.into_iter().map(shown).collect())
 }
 
 /// The cycles in every crate below `crates`.
@@ -527,13 +512,18 @@ fn defined(item: &syn::Item) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The cycles of a crate with these files.
-    fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    /// A repository with one crate, of these files.
+    fn repository(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
             files::write(&folder.path().join("crates/a/src").join(path), text).unwrap();
         }
-        let cycles = cycles(folder.path()).unwrap();
+        folder
+    }
+
+    /// The cycles of a crate with these files.
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let cycles = cycles(repository(files).path()).unwrap();
         let name = |path: String| path.trim_start_matches("crates/a/src/").to_owned();
         cycles.into_iter().map(|it| it.modules.into_iter().map(name).collect()).collect()
     }
@@ -582,15 +572,15 @@ mod tests {
     }
 
     #[test]
-    fn the_list_and_the_code_agree_in_both_directions() {
-        let cycle = |modules: &[&str]| Cycle {
-            modules: modules.iter().map(|&name| name.to_owned()).collect(),
-            imports: vec!["a.rs names crate::b::B".to_owned()],
-        };
-        assert!(compare(["a.rs b.rs"].into(), &[cycle(&["a.rs", "b.rs"])]).is_empty());
-        let found = compare(["a.rs b.rs"].into(), &[cycle(&["a.rs", "b.rs", "c.rs"])]);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].contains("a.rs names crate::b::B"), "{found:?}");
-        assert!(found[1].contains("not true any more: a.rs b.rs"), "{found:?}");
+    fn a_cycle_is_shown_with_its_imports() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "pub struct B(super::a::A);"),
+        ];
+        let shown = "these import each other: crates/a/src/a.rs crates/a/src/b.rs
+    crates/a/src/a.rs names crate::b::B
+    crates/a/src/b.rs names super::a::A";
+        assert_eq!(check(repository(&files).path()).unwrap(), [shown]);
     }
 }

@@ -1,7 +1,7 @@
 //! Devices of other processes.
 
+use crate::interfaces::DeviceProxy;
 use crate::names::{DEVICE_PREFIX, DEVICE_SUFFIX, device_chain};
-use crate::proxy::DeviceProxy;
 use nnhal_hal::HalVersion;
 use nnhal_hidl::client::{self, Interface, Options};
 use nnhal_hwbinder::manager::Instance;
@@ -77,7 +77,8 @@ pub fn driver(process: &Arc<Process>, name: &str) -> Result<Arc<Driver>, OpenErr
     let interface = device_chain(version).first().ok_or_else(not_found)?.name;
     let object = Manager::find(process)?.get(interface, name)?;
     let Some(Binder::Remote(remote)) = object else { return Err(not_found()) };
-    Ok(Arc::new(DeviceProxy::new(remote, interface.to_owned(), name.to_owned(), version)))
+    let (process, interface) = (Arc::clone(process), interface.to_owned());
+    Ok(Arc::new(DeviceProxy::new(process, remote, interface, name.to_owned(), version)))
 }
 
 /// A device of another process, by the name of its service. When the service ends, what runs ends with

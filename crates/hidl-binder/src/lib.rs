@@ -29,12 +29,11 @@
 //! ```
 
 pub mod client;
+mod interfaces;
 mod names;
-mod proxy;
 mod service;
 mod session;
-mod stub;
 pub mod wire;
 
+pub use interfaces::DeviceStub;
 pub use service::Service;
-pub use stub::DeviceStub;

@@ -1,6 +1,6 @@
 //! [`Service`]: devices that are registered with the service manager.
 
-use crate::stub::DeviceStub;
+use crate::interfaces::DeviceStub;
 use nnhal_hal::client::{ClientGroup, ClientLimits};
 use nnhal_hidl::tasks::Limits;
 use nnhal_hwbinder::{Error, Manager, Object, Process};

@@ -5,7 +5,7 @@ use nnhal_hidl::v1_3::{BufferDesc, BufferRole, ExtraParams, Model, OptionalTimeP
 use nnhal_hidl::{Handle, v1_2, v1_3};
 use nnhal_hidl_binder::wire::Argument;
 use nnhal_hwbinder::error::ParcelError;
-use nnhal_hwbinder::parcel::simulate::{Delivered, Nothing};
+use nnhal_hwbinder::simulate::{Delivered, Nothing};
 use nnhal_hwbinder::{Reader, Writer};
 
 const TRACE: &str = include_str!("golden_trace.txt");

@@ -6,7 +6,7 @@ use nnhal_hidl::v1_3::{MemoryPool, Model, Request, Subgraph};
 use nnhal_hidl::{HidlMemory, v1_0};
 use nnhal_hidl_binder::wire::Argument;
 use nnhal_hwbinder::Writer;
-use nnhal_hwbinder::parcel::simulate::{Delivered, Nothing};
+use nnhal_hwbinder::simulate::{Delivered, Nothing};
 use proptest::prelude::*;
 use std::fs::File;
 

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
 //! | [`handle`], [`memory`], [`fmq`] | `handle`, `memory` and `fmq_sync` of HIDL: descriptors and integers |
+//! | [`cast`] | an object as a newer version of its interface, if it implements that |
 //! | [`transport`] | what every call returns: its results, or an error if the other process is gone |
 //! | [`convert`] | between each version's types and those of [`nnhal_hal`] |
 //! | [`serve`] | offers a [`nnhal_hal::Device`] through the interfaces: [`serve::Device`] |
@@ -41,6 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cast;
 pub mod checks;
 pub mod client;
 pub mod convert;

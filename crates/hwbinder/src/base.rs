@@ -1,9 +1,7 @@
 //! `android.hidl.base@1.0::IBase`: what every object answers, and what may be asked of every object.
 
 use crate::error::{Error, status};
-use crate::object::{CallError, Interface, Object};
-use crate::parcel::{Reader, Writer};
-use crate::remote::Remote;
+use crate::object::{CallError, Caller, Interface, Object, Reader, Remote, Writer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 
@@ -42,7 +40,7 @@ pub(crate) fn answer(
     object: &dyn Object,
     code: u32,
     arguments: &mut Reader<'_>,
-    caller: crate::Caller,
+    caller: Caller,
     called_one_way: bool,
 ) -> Result<Writer, CallError> {
     let one_way = if is_base(code) { is_one_way(code) } else { object.is_one_way(code) };

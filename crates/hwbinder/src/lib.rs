@@ -6,10 +6,10 @@
 //! | module | contents |
 //! |---|---|
 //! | [`parcel`] | [`Writer`], [`Parcel`](parcel::Parcel) and [`Reader`]: what travels; without the kernel |
-//! | [`object`] | [`Object`]: what a process offers; [`Binder`]: any object |
-//! | [`driver`] | [`Process`]: this process as a binder device sees it, and its threads |
-//! | [`remote`] | [`Remote`]: an object of another process; death notices |
+//! | [`object`] | [`Object`]: what a process offers; [`Remote`]: an object of another process, and death notices; [`Binder`]: any object |
 //! | [`base`] | `IBase`: ping, interfaces, hashes |
+//! | [`driver`] | [`Process`]: this process as a binder device sees it, and its threads |
+//! | [`simulate`] | what the kernel does to a parcel, for tests |
 //! | [`manager`] | [`Manager`]: the service manager |
 //!
 //! **Nothing received is trusted.** A pointer is followed only where the list of objects has a buffer that the kernel
@@ -35,7 +35,7 @@
 //!
 //! ```
 //! use nnhal_hwbinder::Writer;
-//! use nnhal_hwbinder::parcel::simulate::{Delivered, Nothing};
+//! use nnhal_hwbinder::simulate::{Delivered, Nothing};
 //!
 //! let mut request = Writer::request("com.example@1.0::IExample");
 //! request.string("hello");
@@ -54,14 +54,12 @@ pub mod error;
 pub mod manager;
 pub mod object;
 pub mod parcel;
-pub mod remote;
+pub mod simulate;
 
 pub use driver::Process;
 pub use error::{Error, ParcelError};
 pub use manager::Manager;
-pub use object::{Binder, CallError, Caller, Interface, Object};
-pub use parcel::{Reader, Writer};
-pub use remote::{DeathLink, Remote};
+pub use object::{Binder, CallError, Caller, DeathLink, Interface, Object, Reader, Remote, Writer};
 
 /// What calls return.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,9 +2,7 @@
 
 use crate::driver::Process;
 use crate::error::{Error, status};
-use crate::object::{Binder, CallError, Caller, Interface, Object};
-use crate::parcel::{Reader, Writer};
-use crate::remote::Remote;
+use crate::object::{Binder, CallError, Caller, Interface, Object, Reader, Remote, Writer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

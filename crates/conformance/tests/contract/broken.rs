@@ -5,6 +5,7 @@ use crate::proxy;
 use nnhal_burst::packet::ResultPacket;
 use nnhal_burst::{FmqRequestDatum, FmqResultDatum, MessageQueue};
 use nnhal_hal::{ErrorStatus, HalVersion, Memory};
+use nnhal_hidl::cast::Cast;
 use nnhal_hidl::convert::Convert as _;
 use nnhal_hidl::v1_2::{CacheToken, IBurstCallback, IBurstContext, OutputShape, Timing};
 use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
@@ -201,16 +202,16 @@ impl v1_0::IDevice for Broken {
         self.inner.get_status()
     }
 
-    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
-        (self.newest >= HalVersion::V1_1).then_some(self as _)
-    }
-
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
-        (self.newest >= HalVersion::V1_2).then_some(self as _)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
-        (self.newest >= HalVersion::V1_3).then_some(self as _)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        if self.newest >= HalVersion::V1_1 {
+            cast.provide::<dyn v1_1::IDevice>(self.clone());
+        }
+        if self.newest >= HalVersion::V1_2 {
+            cast.provide::<dyn v1_2::IDevice>(self.clone());
+        }
+        if self.newest >= HalVersion::V1_3 {
+            cast.provide::<dyn v1_3::IDevice>(self);
+        }
     }
 }
 
@@ -566,12 +567,11 @@ impl v1_0::IPreparedModel for BrokenModel {
         self.inner.execute(request, callback)
     }
 
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        if self.breach == Breach::OldModels { None } else { Some(self) }
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Model> {
-        if self.breach == Breach::OldModels { None } else { Some(self) }
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        if self.breach != Breach::OldModels {
+            cast.provide::<dyn v1_2::IPreparedModel>(self.clone());
+            cast.provide::<dyn v1_3::IPreparedModel>(self);
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use super::handles::{read_handle, write_handle};
 use super::{Embedded, Source};
 use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, v1_0, v1_1, v1_2, v1_3};
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{Reader, Writer};
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 
 /// A value that a method takes or returns. Numbers are in the data; what has a structure is a buffer.
 pub trait Argument: Sized {

@@ -1,8 +1,8 @@
 //! Numbers, truth values, strings and arrays within buffers.
 
 use super::{Embedded, Source, bytes_of};
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{Place, Reader, Writer, array_structure, string_structure};
+use nnhal_hwbinder::parcel::{Place, array_structure, string_structure};
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 use std::sync::Arc;
 
 macro_rules! numbers {

@@ -3,8 +3,8 @@
 use super::{Embedded, Source};
 use nnhal_hidl::fmq::GrantorDescriptor;
 use nnhal_hidl::{Handle, HidlMemory, MQDescriptor};
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{NativeHandle, Place, Reader, Writer};
+use nnhal_hwbinder::parcel::{NativeHandle, Place};
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 use std::os::fd::AsFd;
 
 pub(super) fn write_handle(writer: &mut Writer, handle: &Handle, place: Option<Place>) {

@@ -13,8 +13,8 @@ mod unions;
 pub use argument::Argument;
 pub(crate) use argument::write_slice;
 
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{Place, ReadBuffer, Reader, Writer};
+use nnhal_hwbinder::parcel::{Place, ReadBuffer};
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 
 /// Where a value is in a buffer that was received.
 #[derive(Debug, Clone, Copy)]

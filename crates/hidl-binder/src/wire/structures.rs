@@ -2,8 +2,8 @@
 
 use super::{Embedded, Source};
 use nnhal_hidl::{v1_0, v1_1, v1_2, v1_3};
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{Place, Reader, Writer};
+use nnhal_hwbinder::parcel::Place;
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 
 /// Describes a structure. The types of its fields are those of the structure.
 macro_rules! structure {
@@ -17,14 +17,14 @@ macro_rules! structure {
 
             fn put_children(
                 &self,
-                writer: &mut nnhal_hwbinder::parcel::Writer,
+                writer: &mut nnhal_hwbinder::Writer,
                 place: nnhal_hwbinder::parcel::Place,
             ) {
                 $($crate::wire::Embedded::put_children(&self.$field, writer, place.at($offset));)*
             }
 
             fn get(
-                reader: &mut nnhal_hwbinder::parcel::Reader<'_>,
+                reader: &mut nnhal_hwbinder::Reader<'_>,
                 source: $crate::wire::Source<'_>,
             ) -> Result<Self, nnhal_hwbinder::ParcelError> {
                 Ok(Self { $($field: $crate::wire::Embedded::get(reader, source.at($offset))?),* })

@@ -4,8 +4,8 @@ use super::{Embedded, Source};
 use nnhal_hidl::HidlMemory;
 use nnhal_hidl::v1_2::{ExtraParams, SymmPerChannelQuantParams};
 use nnhal_hidl::v1_3::{MemoryPool, OptionalTimePoint, OptionalTimeoutDuration};
-use nnhal_hwbinder::ParcelError;
-use nnhal_hwbinder::parcel::{Place, Reader, Writer};
+use nnhal_hwbinder::parcel::Place;
+use nnhal_hwbinder::{ParcelError, Reader, Writer};
 use std::sync::Arc;
 
 /// Where the value is in all of them.

@@ -26,9 +26,9 @@ impl Interface {
     pub fn newest(device: Arc<dyn v1_0::IDevice>) -> nnhal_hal::Result<Self> {
         ask("castFrom", || {
             let newest = None
-                .or_else(|| Arc::clone(&device).cast_to_1_3().map(Self::V1_3))
-                .or_else(|| Arc::clone(&device).cast_to_1_2().map(Self::V1_2))
-                .or_else(|| Arc::clone(&device).cast_to_1_1().map(Self::V1_1));
+                .or_else(|| device.cast().map(Self::V1_3))
+                .or_else(|| device.cast().map(Self::V1_2))
+                .or_else(|| device.cast().map(Self::V1_1));
             Ok(newest.unwrap_or(Self::V1_0(device)))
         })
     }
@@ -92,14 +92,14 @@ impl PreparedInterface {
                     let newest = None
                         .or_else(|| {
                             let may = device >= HalVersion::V1_3;
-                            may.then(|| Arc::clone(&model).cast_to_1_3()).flatten().map(Self::V1_3)
+                            may.then(|| model.cast()).flatten().map(Self::V1_3)
                         })
-                        .or_else(|| Arc::clone(&model).cast_to_1_2().map(Self::V1_2));
+                        .or_else(|| model.cast().map(Self::V1_2));
                     newest.unwrap_or(Self::V1_0(model))
                 }
                 Self::V1_2(model) if device >= HalVersion::V1_3 => {
                     let older: Arc<dyn v1_0::IPreparedModel> = model.clone();
-                    older.cast_to_1_3().map_or(Self::V1_2(model), Self::V1_3)
+                    older.cast().map_or(Self::V1_2(model), Self::V1_3)
                 }
                 model => model,
             })

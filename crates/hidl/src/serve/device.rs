@@ -6,6 +6,7 @@ use super::preparation::{Preparation, PreparedModelCallback};
 use super::prepared::PreparedModel;
 use super::status::{Answer, NONE};
 use super::{Origin, guarded};
+use crate::cast::Cast;
 use crate::checks::{self, Outputs};
 use crate::convert::Convert;
 use crate::handle::Handle;
@@ -237,16 +238,16 @@ impl v1_0::IDevice for Device {
         Ok(status.unwrap_or(DeviceStatus::Unknown).code())
     }
 
-    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
-        self.origin.has(HalVersion::V1_1).then_some(self as _)
-    }
-
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
-        self.origin.has(HalVersion::V1_2).then_some(self as _)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
-        self.origin.has(HalVersion::V1_3).then_some(self as _)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        if self.origin.has(HalVersion::V1_1) {
+            cast.provide::<dyn v1_1::IDevice>(self.clone());
+        }
+        if self.origin.has(HalVersion::V1_2) {
+            cast.provide::<dyn v1_2::IDevice>(self.clone());
+        }
+        if self.origin.has(HalVersion::V1_3) {
+            cast.provide::<dyn v1_3::IDevice>(self);
+        }
     }
 }
 

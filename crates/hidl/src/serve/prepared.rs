@@ -5,6 +5,7 @@ use super::fenced::{Info, fences, handle_of};
 use super::outcome::{Measurement, Outcome};
 use super::status::{Answer, NONE};
 use super::{Origin, burst, guarded};
+use crate::cast::Cast;
 use crate::checks::Outputs;
 use crate::convert::{Convert, expect_expressible};
 use crate::fmq::MQDescriptor;
@@ -183,12 +184,13 @@ impl v1_0::IPreparedModel for PreparedModel {
         ))
     }
 
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        self.origin.has(HalVersion::V1_2).then_some(self as _)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IPreparedModel>> {
-        self.origin.has(HalVersion::V1_3).then_some(self as _)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        if self.origin.has(HalVersion::V1_2) {
+            cast.provide::<dyn v1_2::IPreparedModel>(self.clone());
+        }
+        if self.origin.has(HalVersion::V1_3) {
+            cast.provide::<dyn v1_3::IPreparedModel>(self);
+        }
     }
 }
 

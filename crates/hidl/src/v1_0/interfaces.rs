@@ -1,15 +1,12 @@
 //! Interfaces of 1.0.
 
 use super::types::{Capabilities, DeviceStatus, ErrorStatus, Model, Request};
+use crate::cast::Cast;
 use crate::transport::Return;
-use crate::{v1_1, v1_2, v1_3};
 use std::any::Any;
 use std::sync::Arc;
 
 /// A device.
-///
-/// The `cast_to` methods are `castFrom` of the generated C++: the same object as a newer version,
-/// if it implements that.
 pub trait IDevice: Send + Sync + Any {
     /// What the device costs (contract: DEV-CAP-1).
     fn get_capabilities(&self) -> Return<(ErrorStatus, Capabilities)>;
@@ -27,19 +24,16 @@ pub trait IDevice: Send + Sync + Any {
     /// What the device is doing (contract: DEV-STAT-1).
     fn get_status(&self) -> Return<DeviceStatus>;
 
-    /// This device as one of 1.1.
-    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
-        None
+    /// Provides this device as each newer version that it implements.
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        let _ = cast;
     }
+}
 
-    /// This device as one of 1.2.
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
-        None
-    }
-
-    /// This device as one of 1.3.
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
-        None
+impl dyn IDevice {
+    /// This device as one of a newer version, such as `dyn v1_3::IDevice`, if it implements that.
+    pub fn cast<I: IDevice + ?Sized>(self: &Arc<Self>) -> Option<Arc<I>> {
+        Cast::to(|cast| Arc::clone(self).provide(cast))
     }
 }
 
@@ -52,14 +46,17 @@ pub trait IPreparedModel: Send + Sync + Any {
         callback: Option<Arc<dyn IExecutionCallback>>,
     ) -> Return<ErrorStatus>;
 
-    /// This prepared model as one of 1.2.
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        None
+    /// Provides this prepared model as each newer version that it implements.
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        let _ = cast;
     }
+}
 
-    /// This prepared model as one of 1.3 (contract: CB-4).
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IPreparedModel>> {
-        None
+impl dyn IPreparedModel {
+    /// This prepared model as one of a newer version, such as `dyn v1_3::IPreparedModel`, if it implements that
+    /// (contract: CB-4).
+    pub fn cast<I: IPreparedModel + ?Sized>(self: &Arc<Self>) -> Option<Arc<I>> {
+        Cast::to(|cast| Arc::clone(self).provide(cast))
     }
 }
 

@@ -305,8 +305,8 @@ impl Model13 {
     /// As the newest version, by casting (contract: CB-4).
     pub fn newest(self) -> Arc<dyn v1_3::IPreparedModel> {
         match self {
-            Self::V1_0(model) => model.cast_to_1_3().unwrap(),
-            Self::V1_2(model) => (model as Arc<dyn v1_0::IPreparedModel>).cast_to_1_3().unwrap(),
+            Self::V1_0(model) => model.cast().unwrap(),
+            Self::V1_2(model) => (model as Arc<dyn v1_0::IPreparedModel>).cast().unwrap(),
             Self::V1_3(model) => model,
         }
     }

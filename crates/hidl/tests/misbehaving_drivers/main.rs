@@ -12,6 +12,7 @@ use nnhal_hal::{
     Cancellation, Device, Error, ErrorStatus, ExecutionError, ExecutionOptions, HalVersion,
     PrepareOptions, PreparedModel, Request,
 };
+use nnhal_hidl::cast::Cast;
 use nnhal_hidl::client::{self, Interface, Misbehaviour, Options};
 use nnhal_hidl::v1_2::{CacheToken, OutputShape, Timing};
 use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
@@ -109,7 +110,7 @@ impl v1_0::IDevice for Driver {
     fn get_status(&self) -> Return<i32> {
         Ok(STRANGE)
     }
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
+    fn provide(self: Arc<Self>, _: &mut Cast<'_>) {
         panic!("on purpose")
     }
 }

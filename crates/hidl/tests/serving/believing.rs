@@ -92,11 +92,12 @@ fn gen_6_a_device_is_offered_as_the_version_that_it_says() {
     let sample = add_constant();
     for version in versions {
         let device = Says { version, ..Says::right() }.served();
+        let oldest: Arc<dyn v1_0::IDevice> = device.clone();
         let at_least = |newer| version >= newer;
         let cast: [bool; 3] = [
-            Arc::clone(&device).cast_to_1_1().is_some(),
-            Arc::clone(&device).cast_to_1_2().is_some(),
-            Arc::clone(&device).cast_to_1_3().is_some(),
+            oldest.cast::<dyn v1_1::IDevice>().is_some(),
+            oldest.cast::<dyn v1_2::IDevice>().is_some(),
+            oldest.cast::<dyn v1_3::IDevice>().is_some(),
         ];
         assert_eq!(cast, [HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3].map(at_least));
         // Whoever does not ask is refused.
@@ -120,8 +121,10 @@ fn gen_6_a_device_is_offered_as_the_version_that_it_says() {
             let (notified, model) = notified.only();
             assert_eq!((status, notified), (expected(newer), expected(newer)), "{version} {newer}");
             let Some(common::Model13::V1_0(model)) = model else { continue };
-            assert_eq!(Arc::clone(&model).cast_to_1_2().is_some(), at_least(HalVersion::V1_2));
-            assert_eq!(model.cast_to_1_3().is_some(), at_least(HalVersion::V1_3));
+            let of_1_2 = model.cast::<dyn v1_2::IPreparedModel>();
+            assert_eq!(of_1_2.is_some(), at_least(HalVersion::V1_2));
+            let of_1_3 = model.cast::<dyn v1_3::IPreparedModel>();
+            assert_eq!(of_1_3.is_some(), at_least(HalVersion::V1_3));
         }
     }
 }

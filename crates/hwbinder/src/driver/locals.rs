@@ -95,8 +95,7 @@ impl Locals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{CallError, Caller, Interface};
-    use crate::parcel::{Reader, Writer};
+    use crate::object::{CallError, Caller, Interface, Reader, Writer};
 
     struct Nothing;
 

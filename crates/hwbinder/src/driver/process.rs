@@ -4,9 +4,8 @@ use super::locals::Locals;
 use super::protocol::{Transaction, command};
 use super::system::Device;
 use crate::error::Error;
-use crate::object::{Binder, Object};
+use crate::object::{Binder, Incoming, Object, Remote};
 use crate::parcel::{Memory, Parcel, Resolve};
-use crate::remote::Remote;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -84,13 +83,13 @@ impl Process {
             return remote;
         }
         self.command(command::ACQUIRE, &handle.to_le_bytes());
-        let remote = Arc::new(Remote::new(Arc::clone(self), handle));
+        let remote = Arc::new(Remote::new(self.clone(), handle));
         remotes.insert(handle, Arc::downgrade(&remote));
         remote
     }
 
     /// Lets go of an object of another process: of one `Remote`, each of which has acquired it once.
-    pub(crate) fn forget(&self, remote: &Remote) {
+    pub(super) fn release(&self, remote: &Remote) {
         if let Some(cookie) = remote.cookie() {
             locked(&self.deaths).remove(&cookie);
             self.command(
@@ -108,7 +107,7 @@ impl Process {
     }
 
     /// Asks to be notified when an object's process ends. Returns what the notice will name.
-    pub(crate) fn watch(&self, remote: &Arc<Remote>) -> u64 {
+    pub(super) fn request_death_notice(&self, remote: &Arc<Remote>) -> u64 {
         let cookie = self.next_cookie.fetch_add(1, Ordering::Relaxed);
         locked(&self.deaths).insert(cookie, Arc::downgrade(remote));
         self.command(command::REQUEST_DEATH_NOTIFICATION, &handle_cookie(remote.handle(), cookie));
@@ -140,22 +139,19 @@ impl Received {
     pub(super) fn new(process: &Arc<Process>, transaction: Transaction) -> Self {
         Self { process: Arc::clone(process), transaction }
     }
+}
 
-    /// Reads the parcel in it.
-    pub(super) fn read<T, E: From<Error>>(
-        &self,
-        read: impl FnOnce(&mut crate::Reader<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
+impl Incoming for Received {
+    fn parcel(&self) -> Result<Parcel<'_, Binder>, Error> {
         let Transaction { data, data_size, offsets, offsets_size, flags, .. } = self.transaction;
         let missing = || Error::system("binder", "a buffer that is not in the mapping");
         let data = self.bytes(data, data_size).ok_or_else(missing)?;
         if flags & super::protocol::STATUS_CODE != 0 {
             let code = data.first_chunk().map_or(0, |code| i32::from_le_bytes(*code));
-            return Err(Error::Status(code).into());
+            return Err(Error::Status(code));
         }
         let offsets = self.bytes(offsets, offsets_size).ok_or_else(missing)?;
-        let parcel = Parcel::check(data, offsets, &self, self).map_err(Error::from)?;
-        read(&mut crate::Reader::new(&parcel))
+        Ok(Parcel::check(data, offsets, &self, self)?)
     }
 }
 
@@ -179,7 +175,7 @@ impl<'a> Memory<'a> for &'a Received {
     }
 }
 
-impl Resolve for Received {
+impl Resolve<Binder> for Received {
     #[allow(unsafe_code)]
     fn descriptor(&self, number: i32) -> io::Result<OwnedFd> {
         // SAFETY: `Reader` asks for numbers in arrays of descriptors of this buffer, which the kernel has opened for it

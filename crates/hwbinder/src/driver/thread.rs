@@ -6,8 +6,8 @@ use super::protocol::{
 };
 use crate::base;
 use crate::error::{Error, status};
-use crate::object::{Binder, CallError, Caller};
-use crate::parcel::{Outgoing, Reader, Writer};
+use crate::object::{Binder, CallError, Caller, Carrier, Incoming, Reader, Remote, Writer};
+use crate::parcel::{Number, Outgoing};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -112,13 +112,12 @@ fn handle(process: &Arc<Process>, returned: Return) {
 struct Sent {
     process: Arc<Process>,
     numbers: Vec<u64>,
-    parcel: Outgoing,
+    parcel: Outgoing<Binder>,
     flags: u32,
 }
 
 impl Sent {
     fn new(process: &Arc<Process>, writer: Writer, flags: u32) -> Self {
-        use crate::parcel::Number;
         let mut numbers = Vec::new();
         let flags = if writer.is_status() { flags | STATUS_CODE } else { flags };
         let parcel = writer.finish(|binder| match binder {
@@ -163,30 +162,26 @@ impl Drop for Sent {
     }
 }
 
-impl Process {
-    /// Calls a method of an object. The reply is read before this returns.
-    pub(crate) fn call<T>(
-        self: &Arc<Self>,
+impl Carrier for Process {
+    fn call(
+        self: Arc<Self>,
         handle: u32,
         code: u32,
         request: Writer,
-        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let reply = call(self, handle, code, request, false)?.ok_or(Error::Dead)?;
-        reply.read(|reader| {
-            reader.expect_no_exception()?;
-            read(reader)
-        })
+    ) -> Result<Box<dyn Incoming>, Error> {
+        Ok(Box::new(call(&self, handle, code, request, false)?.ok_or(Error::Dead)?))
     }
 
-    /// Calls a method whose results no one waits for.
-    pub(crate) fn call_one_way(
-        self: &Arc<Self>,
-        handle: u32,
-        code: u32,
-        request: Writer,
-    ) -> Result<(), Error> {
-        call(self, handle, code, request, true).map(|_| ())
+    fn call_one_way(self: Arc<Self>, handle: u32, code: u32, request: Writer) -> Result<(), Error> {
+        call(&self, handle, code, request, true).map(|_| ())
+    }
+
+    fn watch(&self, remote: &Arc<Remote>) -> u64 {
+        self.request_death_notice(remote)
+    }
+
+    fn forget(&self, remote: &Remote) {
+        self.release(remote);
     }
 }
 
@@ -271,5 +266,6 @@ fn answer(process: &Arc<Process>, received: &Received, one_way: bool) -> Result<
     let Transaction { target, code, process: caller, user, .. } = received.transaction;
     let object = process.locals.get(target).ok_or(CallError::Status(status::DEAD_OBJECT))?;
     let caller = Caller { process: caller, user };
-    received.read(|arguments| base::answer(&*object, code, arguments, caller, one_way))
+    let parcel = received.parcel()?;
+    base::answer(&*object, code, &mut Reader::new(&parcel), caller, one_way)
 }

@@ -2,7 +2,6 @@
 
 use super::record::{Record, u64_at};
 use crate::error::ParcelError;
-use crate::object::Binder;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -12,8 +11,8 @@ pub trait Memory<'a> {
     fn bytes(&self, address: u64, length: u64) -> Option<&'a [u8]>;
 }
 
-/// Who knows what numbers in a parcel stand for.
-pub trait Resolve {
+/// Who knows what numbers in a parcel stand for, and has objects of type `B`.
+pub trait Resolve<B> {
     /// A duplicate of a descriptor that came in an array of descriptors.
     ///
     /// # Errors
@@ -21,18 +20,18 @@ pub trait Resolve {
     fn descriptor(&self, number: i32) -> io::Result<OwnedFd>;
 
     /// An object of this process.
-    fn local(&self, id: u64) -> Option<Binder>;
+    fn local(&self, id: u64) -> Option<B>;
 
     /// An object of another process.
-    fn remote(&self, handle: u32) -> Option<Binder>;
+    fn remote(&self, handle: u32) -> Option<B>;
 }
 
 /// A parcel that was received. Its objects are what they claim: buffers are in memory, hang at earlier ones, and
 /// their parents point to them; what they hold is not checked.
-pub struct Parcel<'a> {
+pub struct Parcel<'a, B> {
     pub(super) data: &'a [u8],
     pub(super) objects: Vec<Object<'a>>,
-    pub(super) resolve: &'a dyn Resolve,
+    pub(super) resolve: &'a dyn Resolve<B>,
 }
 
 /// An object that was checked.
@@ -51,7 +50,7 @@ pub(super) enum Content<'a> {
     Descriptors { bytes: &'a [u8], parent: (usize, u64) },
 }
 
-impl<'a> Parcel<'a> {
+impl<'a, B> Parcel<'a, B> {
     /// Checks the objects of a parcel with these data and this list of offsets.
     ///
     /// # Errors
@@ -60,7 +59,7 @@ impl<'a> Parcel<'a> {
         data: &'a [u8],
         offsets: &[u8],
         memory: &dyn Memory<'a>,
-        resolve: &'a dyn Resolve,
+        resolve: &'a dyn Resolve<B>,
     ) -> Result<Self, ParcelError> {
         let mut objects: Vec<Object<'a>> = Vec::with_capacity(offsets.len() / 8);
         let (mut data_end, mut buffers_end) = (0, 0);

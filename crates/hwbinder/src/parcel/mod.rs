@@ -4,13 +4,12 @@
 //! descriptors, binder objects. The list of offsets says where. A buffer is a piece of the sender's memory that the
 //! kernel copies into the receiver's mapping; it may hang at a pointer in an earlier buffer, its parent.
 //!
-//! [`Writer`] makes one, [`Parcel::check`] judges one that was received, and [`Reader`] reads it. Neither knows
-//! the kernel: [`simulate`] does to a parcel what the kernel does, for tests.
+//! [`Writer`] makes one, [`Parcel::check`] judges one that was received, and [`Reader`] reads it. None of them knows the
+//! kernel, nor what a binder object is: it is of a type `B`, which [`object`](crate::object) chooses.
 
 mod check;
 mod reader;
 mod record;
-pub mod simulate;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -19,4 +18,5 @@ pub use check::{Memory, Parcel, Resolve};
 pub use reader::{NativeHandle, ReadBuffer, Reader};
 pub use writer::{BufferId, Place, Writer, array_structure, string_structure};
 
+pub(crate) use record::Record;
 pub(crate) use writer::{Number, Outgoing};

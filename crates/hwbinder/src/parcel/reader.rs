@@ -4,15 +4,14 @@ use super::check::{Content, Parcel};
 use super::record::{BINDER, FLAT_BINDER, POINTER_RECORD, Record, u32_at, u64_at};
 use super::writer::{BufferId, HANDLE_HEADER, HANDLE_VERSION, Place};
 use crate::error::{ParcelError, exception};
-use crate::object::Binder;
 use std::os::fd::OwnedFd;
 
 /// Most descriptors, and most integers, of a native handle.
 const HANDLE_LIMIT: i32 = 1024;
 
-/// Reads a parcel from beginning to end. What it returns is owned or stays valid as long as the parcel.
-pub struct Reader<'p> {
-    parcel: &'p Parcel<'p>,
+/// Reads a parcel with objects of type `B` from beginning to end. What it returns is owned or stays valid as long as the parcel.
+pub struct Reader<'p, B> {
+    parcel: &'p Parcel<'p, B>,
     position: usize,
     next_object: usize,
 }
@@ -35,9 +34,9 @@ pub struct NativeHandle {
     pub integers: Vec<i32>,
 }
 
-impl<'p> Reader<'p> {
+impl<'p, B> Reader<'p, B> {
     /// From the beginning.
-    pub fn new(parcel: &'p Parcel<'p>) -> Self {
+    pub fn new(parcel: &'p Parcel<'p, B>) -> Self {
         Self { parcel, position: 0, next_object: 0 }
     }
 
@@ -268,7 +267,7 @@ impl<'p> Reader<'p> {
     ///
     /// # Errors
     /// [`ParcelError::Unknown`] if it is one of this process that is gone; [`ParcelError::Unexpected`].
-    pub fn binder(&mut self) -> Result<Option<Binder>, ParcelError> {
+    pub fn binder(&mut self) -> Result<Option<B>, ParcelError> {
         let position = self.position;
         let binder = match self.object() {
             Some(Content::Local { id: 0 }) => return Ok(None),

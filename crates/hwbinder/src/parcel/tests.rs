@@ -1,9 +1,9 @@
 //! What is refused of a parcel, and what is read of one that is in order.
 
 use super::record::Record;
-use super::simulate::{Delivered, Nothing};
-use super::{Reader, Writer};
 use crate::error::ParcelError;
+use crate::object::{Reader, Writer};
+use crate::simulate::{Delivered, Nothing};
 use proptest::prelude::*;
 use std::fs::File;
 use std::os::fd::AsFd;

@@ -2,23 +2,21 @@
 
 use super::record::Record;
 use crate::error::{exception, status};
-use crate::object::Binder;
 use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// A parcel that is being written.
+/// A parcel that is being written, with objects of type `B`.
 ///
 /// Buffers are written parent first, then its children in the order of its fields, each with its own children
 /// before the next: the kernel wants them so.
-#[derive(Default)]
-pub struct Writer {
+pub struct Writer<B> {
     data: Vec<u8>,
     offsets: Vec<u64>,
     /// What buffer records point to. Moving a box does not move what is in it.
     buffers: Vec<Box<[u8]>>,
     buffers_size: u64,
     /// Where in the data objects are, whose numbers are filled in when the parcel is sent.
-    binders: Vec<(usize, Binder)>,
+    binders: Vec<(usize, B)>,
     /// What must live until the parcel is sent.
     kept: Vec<Box<dyn Any + Send>>,
     /// The parcel is a status and nothing else.
@@ -57,7 +55,22 @@ impl BufferId {
     }
 }
 
-impl Writer {
+impl<B> Default for Writer<B> {
+    /// Nothing yet.
+    fn default() -> Self {
+        Self {
+            data: Vec::new(),
+            offsets: Vec::new(),
+            buffers: Vec::new(),
+            buffers_size: 0,
+            binders: Vec::new(),
+            kept: Vec::new(),
+            status: false,
+        }
+    }
+}
+
+impl<B> Writer<B> {
     /// A call of a method that this interface declares.
     pub fn request(interface: &str) -> Self {
         let mut writer = Self::default();
@@ -171,7 +184,7 @@ impl Writer {
     }
 
     /// An object, or null.
-    pub fn binder(&mut self, binder: Option<Binder>) {
+    pub fn binder(&mut self, binder: Option<B>) {
         let Some(binder) = binder else {
             self.data.extend(Record::Binder { id: 0 }.bytes());
             return;
@@ -224,7 +237,7 @@ impl Writer {
     }
 
     /// The parcel to be sent, with these numbers for its objects.
-    pub(crate) fn finish(self, mut number: impl FnMut(&Binder) -> Number) -> Outgoing {
+    pub(crate) fn finish(self, mut number: impl FnMut(&B) -> Number) -> Outgoing<B> {
         let Self { mut data, offsets, buffers, buffers_size, binders, kept, .. } = self;
         for (position, binder) in &binders {
             let record = match number(binder) {
@@ -242,8 +255,8 @@ impl Writer {
         Outgoing { data, offsets, buffers_size, _buffers: buffers, _binders: binders, _kept: kept }
     }
 
-    /// The buffer that a record points to, for [`simulate`](super::simulate).
-    pub(super) fn buffers(&self) -> &[Box<[u8]>] {
+    /// The buffer that a record points to, for [`simulate`](crate::simulate).
+    pub(crate) fn buffers(&self) -> &[Box<[u8]>] {
         &self.buffers
     }
 }
@@ -256,12 +269,12 @@ pub(crate) enum Number {
 }
 
 /// A parcel that can be sent, with all that its records point to.
-pub(crate) struct Outgoing {
+pub(crate) struct Outgoing<B> {
     pub(crate) data: Vec<u8>,
     pub(crate) offsets: Vec<u64>,
     pub(crate) buffers_size: u64,
     _buffers: Vec<Box<[u8]>>,
-    _binders: Vec<Binder>,
+    _binders: Vec<B>,
     _kept: Vec<Box<dyn Any + Send>>,
 }
 

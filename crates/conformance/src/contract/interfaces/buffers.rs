@@ -10,6 +10,7 @@ use super::memory::{file, of_kind, own, pipe, read_only};
 use super::paths::{by_every_path, demand_by_every_path};
 use super::{INVALID, MISSED, NONE, demand_status, is_one_of, words};
 use nnhal_hal::{ErrorStatus, Memory, OperandSpec, Request, RequestArgument};
+use nnhal_hidl::cast::Cast;
 use nnhal_hidl::v1_2::{MeasureTiming, OutputShape, Timing};
 use nnhal_hidl::v1_3::{self, BufferRole, IBuffer, OptionalTimePoint, OptionalTimeoutDuration};
 use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, Return, v1_0, v1_2};
@@ -250,12 +251,9 @@ impl v1_0::IPreparedModel for Stranger {
         Ok(ErrorStatus::GeneralFailure.code())
     }
 
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        Some(self)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Model> {
-        Some(self)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        cast.provide::<dyn v1_2::IPreparedModel>(self.clone());
+        cast.provide::<dyn v1_3::IPreparedModel>(self);
     }
 }
 

@@ -74,12 +74,11 @@ impl Default for PrepareWishes {
 impl Driver {
     /// A driver by the versions that it can be cast to, none newer than one.
     pub(in crate::contract) fn new(driver: Arc<dyn v1_0::IDevice>, newest: HalVersion) -> Self {
-        let same = || Arc::clone(&driver);
         let offers = |version| newest >= version;
         Self {
-            v1_1: offers(HalVersion::V1_1).then(|| same().cast_to_1_1()).flatten(),
-            v1_2: offers(HalVersion::V1_2).then(|| same().cast_to_1_2()).flatten(),
-            v1_3: offers(HalVersion::V1_3).then(|| same().cast_to_1_3()).flatten(),
+            v1_1: offers(HalVersion::V1_1).then(|| driver.cast()).flatten(),
+            v1_2: offers(HalVersion::V1_2).then(|| driver.cast()).flatten(),
+            v1_3: offers(HalVersion::V1_3).then(|| driver.cast()).flatten(),
             v1_0: driver,
         }
     }

@@ -46,8 +46,7 @@ pub(super) struct DriverModel {
 
 impl DriverModel {
     pub(super) fn new(model: Arc<dyn v1_0::IPreparedModel>) -> Self {
-        let (v1_2, v1_3) = (Arc::clone(&model).cast_to_1_2(), Arc::clone(&model).cast_to_1_3());
-        Self { v1_0: model, v1_2, v1_3 }
+        Self { v1_2: model.cast(), v1_3: model.cast(), v1_0: model }
     }
 
     /// The same object once more.

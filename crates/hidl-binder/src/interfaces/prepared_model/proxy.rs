@@ -1,16 +1,18 @@
-//! [`PreparedModelProxy`]: a prepared model of another process, and what it gives out.
+//! [`PreparedModelProxy`]: a prepared model of another process.
 
-use super::{call, call_for, read_burst_context, read_fenced_callback, read_object};
-use crate::names::{BUFFER, FENCED, MODEL_1_0, MODEL_1_2, MODEL_1_3};
-use crate::stub::{BurstCallbackStub, Executed, ExecutionCallbackStub, PreparedModelStub};
+use super::stub::PreparedModelStub;
+use crate::interfaces::burst::{BurstCallbackStub, read_burst_context};
+use crate::interfaces::execution::{Executed, ExecutionCallbackStub};
+use crate::interfaces::fenced::read_fenced_callback;
+use crate::interfaces::{call, call_for, read_object};
+use crate::names::{MODEL_1_0, MODEL_1_2, MODEL_1_3};
 use crate::wire::{Argument, write_slice};
+use nnhal_hidl::cast::Cast;
 use nnhal_hidl::transport::Return;
 use nnhal_hidl::v1_2::{IBurstCallback, IBurstContext, OutputShape, Timing};
-use nnhal_hidl::v1_3::{
-    IBuffer, IFencedExecutionCallback, OptionalTimePoint, OptionalTimeoutDuration,
-};
-use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, v1_0, v1_2, v1_3};
-use nnhal_hwbinder::{Binder, ParcelError, Reader, Remote, Writer};
+use nnhal_hidl::v1_3::{IFencedExecutionCallback, OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hidl::{Handle, MQDescriptor, v1_0, v1_2, v1_3};
+use nnhal_hwbinder::{Binder, Interface, ParcelError, Reader, Remote, Writer};
 use std::sync::Arc;
 
 /// A prepared model of another process. It has all methods; which of them the object has is for casts to ask.
@@ -30,13 +32,6 @@ pub(crate) fn read_model(
 }
 
 impl PreparedModelProxy {
-    fn implements(&self, interface: &str) -> bool {
-        self.remote.implements(interface).unwrap_or_else(|error| {
-            tracing::debug!(%error, "a prepared model does not say what it is");
-            false
-        })
-    }
-
     /// The object that a service calls, which tells the client of the service's end too.
     fn callback(&self, callback: Option<Executed>) -> Option<Binder> {
         let stub = |callback| ExecutionCallbackStub::new(callback, Arc::clone(&self.remote));
@@ -56,12 +51,18 @@ impl v1_0::IPreparedModel for PreparedModelProxy {
         })
     }
 
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        self.implements(MODEL_1_2.name).then_some(self as _)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IPreparedModel>> {
-        self.implements(MODEL_1_3.name).then_some(self as _)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        let chain = self.remote.interface_chain().unwrap_or_else(|error| {
+            tracing::debug!(%error, "a prepared model does not say what it is");
+            Vec::new()
+        });
+        let implements = |interface: Interface| chain.iter().any(|one| one == interface.name);
+        if implements(MODEL_1_2) {
+            cast.provide::<dyn v1_2::IPreparedModel>(self.clone());
+        }
+        if implements(MODEL_1_3) {
+            cast.provide::<dyn v1_3::IPreparedModel>(self);
+        }
     }
 }
 
@@ -154,30 +155,5 @@ impl v1_3::IPreparedModel for PreparedModelProxy {
             let (status, fence) = Argument::read(reply)?;
             Ok((status, fence, read_fenced_callback(reply)?))
         })
-    }
-}
-
-/// A buffer of another process.
-pub(super) struct BufferProxy(pub(super) Arc<Remote>);
-
-impl IBuffer for BufferProxy {
-    fn copy_to(&self, dst: &HidlMemory) -> Return<i32> {
-        call(&self.0, &BUFFER, 1, |writer| dst.write(writer))
-    }
-
-    fn copy_from(&self, src: &HidlMemory, dimensions: &[u32]) -> Return<i32> {
-        call(&self.0, &BUFFER, 2, |writer| {
-            src.write(writer);
-            write_slice(dimensions, writer);
-        })
-    }
-}
-
-/// What becomes of a fenced execution of another process.
-pub(super) struct FencedCallbackProxy(pub(super) Arc<Remote>);
-
-impl IFencedExecutionCallback for FencedCallbackProxy {
-    fn get_execution_info(&self) -> Return<(i32, Timing, Timing)> {
-        call(&self.0, &FENCED, 1, |_| {})
     }
 }

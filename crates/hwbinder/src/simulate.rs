@@ -1,11 +1,9 @@
 //! What the kernel does between a sender and a receiver, on plain bytes: for tests and fuzzing, where there is no
 //! binder device.
 
-use super::check::{Memory, Parcel, Resolve};
-use super::record::Record;
-use super::writer::{Number, Writer};
 use crate::error::ParcelError;
-use crate::object::Binder;
+use crate::object::{Binder, Reader, Writer};
+use crate::parcel::{Memory, Number, Parcel, Record, Resolve};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -37,7 +35,7 @@ impl<'a> Memory<'a> for Plain<'a> {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Nothing;
 
-impl Resolve for Nothing {
+impl Resolve<Binder> for Nothing {
     fn descriptor(&self, _: i32) -> io::Result<OwnedFd> {
         Ok(std::fs::File::open("/dev/null")?.into())
     }
@@ -107,8 +105,8 @@ impl Delivered {
     /// What is wrong with them, or what reading says.
     pub fn read<T>(
         &self,
-        resolve: &dyn Resolve,
-        read: impl FnOnce(&mut super::Reader<'_>) -> Result<T, ParcelError>,
+        resolve: &dyn Resolve<Binder>,
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, ParcelError>,
     ) -> Result<T, ParcelError> {
         let short =
             || ParcelError::Short { what: "a parcel", position: 0, length: self.mapping.len() };
@@ -117,7 +115,7 @@ impl Delivered {
         let offsets = self.mapping.get(start..).and_then(|rest| rest.get(..self.offsets));
         let plain = Plain(&self.mapping);
         let parcel = Parcel::check(data, offsets.ok_or_else(short)?, &plain, resolve)?;
-        let mut reader = super::Reader::new(&parcel);
+        let mut reader = Reader::new(&parcel);
         read(&mut reader)
     }
 }

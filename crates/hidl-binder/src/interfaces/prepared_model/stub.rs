@@ -1,8 +1,10 @@
 //! [`PreparedModelStub`]: a prepared model behind `IPreparedModel`.
 
-use super::{BurstContextStub, FencedCallbackStub, arrived, results, take};
+use crate::interfaces::burst::{BurstContextStub, read_burst_callback};
+use crate::interfaces::execution::read_execution_callback;
+use crate::interfaces::fenced::FencedCallbackStub;
+use crate::interfaces::{arrived, results, take};
 use crate::names::{MODEL_1_0, MODEL_1_2, MODEL_1_3, MODELS, chain_of};
-use crate::proxy::{read_burst_callback, read_execution_callback};
 use crate::session::Session;
 use crate::wire::Argument;
 use nnhal_hal::HalVersion;
@@ -21,9 +23,7 @@ pub(crate) enum Model {
 
 impl Model {
     pub(crate) fn newest(model: Arc<dyn v1_0::IPreparedModel>) -> Self {
-        let newest = None
-            .or_else(|| Arc::clone(&model).cast_to_1_3().map(Self::V1_3))
-            .or_else(|| Arc::clone(&model).cast_to_1_2().map(Self::V1_2));
+        let newest = model.cast().map(Self::V1_3).or_else(|| model.cast().map(Self::V1_2));
         newest.unwrap_or(Self::V1_0(model))
     }
 

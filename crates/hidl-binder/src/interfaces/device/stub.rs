@@ -1,8 +1,10 @@
 //! [`DeviceStub`]: a device behind `IDevice`.
 
-use super::{BufferStub, arrived, results, take};
+use crate::interfaces::buffer::BufferStub;
+use crate::interfaces::preparation::read_prepared_callback;
+use crate::interfaces::prepared_model::read_model;
+use crate::interfaces::{arrived, results, take};
 use crate::names::{DEVICE_1_0, DEVICE_1_1, DEVICE_1_2, DEVICE_1_3, device_chain};
-use crate::proxy::{read_model, read_prepared_callback};
 use crate::session::Sessions;
 use crate::wire::Argument;
 use nnhal_hal::client::{ClientGroup, ClientLimits};

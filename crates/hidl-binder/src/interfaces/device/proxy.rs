@@ -1,10 +1,13 @@
 //! [`DeviceProxy`]: a device of another process, found again when its service has ended and another one has come.
 
-use super::{PreparedModelProxy, failed, read_buffer};
+use crate::interfaces::buffer::read_buffer;
+use crate::interfaces::preparation::{Prepared, PreparedModelCallbackStub};
+use crate::interfaces::prepared_model::PreparedModelProxy;
+use crate::interfaces::{call_for, failed};
 use crate::names::{DEVICE_1_0, DEVICE_1_1, DEVICE_1_2, DEVICE_1_3};
-use crate::stub::{Prepared, PreparedModelCallbackStub};
 use crate::wire::{Argument, write_slice};
 use nnhal_hal::HalVersion;
+use nnhal_hidl::cast::Cast;
 use nnhal_hidl::transport::{Return, TransportError};
 use nnhal_hidl::v1_2::{CacheToken, Extension};
 use nnhal_hidl::v1_3::{BufferDesc, BufferRole, IBuffer, OptionalTimePoint};
@@ -39,12 +42,12 @@ impl Found {
 
 impl DeviceProxy {
     pub(crate) fn new(
+        process: Arc<Process>,
         remote: Arc<Remote>,
         interface: String,
         name: String,
         version: HalVersion,
     ) -> Self {
-        let process = Arc::clone(remote.process());
         Self { process, interface, name, version, found: Mutex::new(Some(Found::new(remote))) }
     }
 
@@ -76,7 +79,7 @@ impl DeviceProxy {
     ) -> Return<T> {
         let remote = self.remote()?;
         let write = |request: &mut Writer| write(request, &remote);
-        let answer = super::call_for(&remote, interface, code, write, read);
+        let answer = call_for(&remote, interface, code, write, read);
         if matches!(answer, Err(TransportError::DeadObject)) {
             // Before the notice of it, maybe.
             let mut found = self.lock();
@@ -135,16 +138,16 @@ impl v1_0::IDevice for DeviceProxy {
         self.call(&DEVICE_1_0, 4, |_| {})
     }
 
-    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
-        (self.version >= HalVersion::V1_1).then_some(self as _)
-    }
-
-    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
-        (self.version >= HalVersion::V1_2).then_some(self as _)
-    }
-
-    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
-        (self.version >= HalVersion::V1_3).then_some(self as _)
+    fn provide(self: Arc<Self>, cast: &mut Cast<'_>) {
+        if self.version >= HalVersion::V1_1 {
+            cast.provide::<dyn v1_1::IDevice>(self.clone());
+        }
+        if self.version >= HalVersion::V1_2 {
+            cast.provide::<dyn v1_2::IDevice>(self.clone());
+        }
+        if self.version >= HalVersion::V1_3 {
+            cast.provide::<dyn v1_3::IDevice>(self);
+        }
     }
 }
 

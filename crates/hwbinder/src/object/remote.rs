@@ -1,16 +1,42 @@
 //! [`Remote`]: an object of another process.
 
-use crate::driver::Process;
+use super::{Binder, Reader, Writer};
 use crate::error::Error;
-use crate::parcel::{Reader, Writer};
+use crate::parcel::Parcel;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What carries calls to objects of other processes, which it knows by handles.
+pub(crate) trait Carrier: Send + Sync {
+    /// Calls a method and waits for the reply.
+    fn call(
+        self: Arc<Self>,
+        handle: u32,
+        code: u32,
+        request: Writer,
+    ) -> Result<Box<dyn Incoming>, Error>;
+
+    /// Calls a method whose results no one waits for.
+    fn call_one_way(self: Arc<Self>, handle: u32, code: u32, request: Writer) -> Result<(), Error>;
+
+    /// Asks to be notified when an object's process ends. Returns what the notice will name.
+    fn watch(&self, remote: &Arc<Remote>) -> u64;
+
+    /// Lets go of an object.
+    fn forget(&self, remote: &Remote);
+}
+
+/// A parcel that has arrived, in memory that is given back when this is dropped.
+pub(crate) trait Incoming {
+    /// The parcel, after its objects have been checked.
+    fn parcel(&self) -> Result<Parcel<'_, Binder>, Error>;
+}
+
 /// An object of another process. It exists there as long as this does.
 pub struct Remote {
-    process: Arc<Process>,
+    carrier: Arc<dyn Carrier>,
     handle: u32,
     death: Mutex<Death>,
 }
@@ -32,8 +58,8 @@ pub struct DeathLink {
 }
 
 impl Remote {
-    pub(crate) fn new(process: Arc<Process>, handle: u32) -> Self {
-        Self { process, handle, death: Mutex::default() }
+    pub(crate) fn new(carrier: Arc<dyn Carrier>, handle: u32) -> Self {
+        Self { carrier, handle, death: Mutex::default() }
     }
 
     pub(crate) fn handle(&self) -> u32 {
@@ -48,11 +74,6 @@ impl Remote {
         self.death().cookie
     }
 
-    /// This process, as the object's device sees it.
-    pub fn process(&self) -> &Arc<Process> {
-        &self.process
-    }
-
     /// Calls a method and reads the results of its reply.
     ///
     /// # Errors
@@ -64,7 +85,11 @@ impl Remote {
         request: Writer,
         read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.process.call(self.handle, code, request, read)
+        let reply = Arc::clone(&self.carrier).call(self.handle, code, request)?;
+        let parcel = reply.parcel()?;
+        let mut reader = Reader::new(&parcel);
+        reader.expect_no_exception()?;
+        read(&mut reader)
     }
 
     /// Calls a method whose results no one waits for.
@@ -72,7 +97,7 @@ impl Remote {
     /// # Errors
     /// [`Error::Dead`]; [`Error::Refused`] also if the object has too many calls waiting.
     pub fn call_one_way(&self, code: u32, request: Writer) -> Result<(), Error> {
-        self.process.call_one_way(self.handle, code, request)
+        Arc::clone(&self.carrier).call_one_way(self.handle, code, request)
     }
 
     /// Whether a notice said that the object's process is gone. Without a link there are no notices.
@@ -93,7 +118,7 @@ impl Remote {
         }
         death.links.insert(number, Box::new(action));
         if death.cookie.is_none() {
-            death.cookie = Some(self.process.watch(self));
+            death.cookie = Some(self.carrier.watch(self));
         }
         drop(death);
         DeathLink { remote: Arc::clone(self), number }
@@ -115,8 +140,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        let process = Arc::clone(&self.process);
-        process.forget(self);
+        self.carrier.forget(self);
     }
 }
 

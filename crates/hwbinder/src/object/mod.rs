@@ -1,11 +1,21 @@
-//! [`Object`]: what a process offers to others, and [`Binder`], any object.
+//! [`Object`]: what a process offers to others, [`Remote`], what another one offers, and [`Binder`], either of them.
+
+mod remote;
+
+pub(crate) use remote::{Carrier, Incoming};
+pub use remote::{DeathLink, Remote};
 
 use crate::error::{Error, ParcelError, status};
-use crate::parcel::{Reader, Writer};
-use crate::remote::Remote;
+use crate::parcel;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+
+/// Reads a parcel.
+pub type Reader<'p> = parcel::Reader<'p, Binder>;
+
+/// A parcel that is being written.
+pub type Writer = parcel::Writer<Binder>;
 
 /// An interface by its name and the hash of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
