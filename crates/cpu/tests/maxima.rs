@@ -1,4 +1,4 @@
-//! Functions of 8-bit numbers before maxima.
+//! Functions before maxima.
 
 mod support;
 
@@ -126,4 +126,63 @@ fn functions_between_maxima_become_one_behind_all() {
     };
     let fast = output(&*nnhal_cpu::device(Settings::default()));
     assert_eq!(fast, output(&*nnhal_reference::device()));
+}
+
+/// Some functions of an image, 8 bits that are dequantized or floats, and MAX_POOL_2D of 2x2.
+fn floats(functions: &[Op], is_stored: bool) -> Model {
+    let of = |dimensions: &[u32]| OperandSpec::tensor_float32(dimensions);
+    let mut graph = SubgraphBuilder::new();
+    let image = if is_stored { stored(true, &IMAGES, 0.02) } else { of(&IMAGES) };
+    let mut x = graph.input("image", image);
+    for function in functions {
+        x = graph.operation(*function, [x], of(&IMAGES));
+    }
+    let mut inputs = vec![x];
+    inputs.extend([2, 2, 2, 2, 2, 0].map(|number| graph.scalar_i32(number)));
+    let pooled = graph.operation(Op::MaxPool2d, inputs, of(&[2, 3, 3, 3]));
+    graph.output(pooled);
+    graph.into_model().unwrap()
+}
+
+#[test]
+fn functions_of_floats_are_computed_behind_maxima_unless_they_fall_or_cost_little() {
+    const CHAIN: &str = "chain";
+    let cases: [(&[Op], bool, &[&str]); 6] = [
+        (&[Op::Tanh], false, &["MAX_POOL_2D", CHAIN]),
+        (&[Op::Dequantize], true, &["MAX_POOL_2D", "DEQUANTIZE"]),
+        (&[Op::Dequantize, Op::Relu], true, &["MAX_POOL_2D", "DEQUANTIZE", CHAIN]),
+        (&[Op::Sin], false, &[CHAIN, "MAX_POOL_2D"]),
+        // It falls below -1.5; what follows is a step of it.
+        (&[Op::HardSwish, Op::Relu], false, &[CHAIN, "MAX_POOL_2D"]),
+        (&[Op::Logistic, Op::Exp], false, &["MAX_POOL_2D", CHAIN]),
+    ];
+    for (functions, is_stored, expected) in cases {
+        let model = floats(functions, is_stored);
+        assert_eq!(nodes(&model), expected, "{functions:?}");
+        let bytes: Vec<u8> = (0..216_u32)
+            .flat_map(|at| {
+                let number = i16::from((at * 151 % 256).to_le_bytes()[0]) - 128;
+                match is_stored {
+                    true => number.to_le_bytes()[..1].to_vec(),
+                    false => (f32::from(number) / 32.0).to_le_bytes().to_vec(),
+                }
+            })
+            .collect();
+        let mut request = RequestBuilder::new();
+        request.input(&bytes).output(54 * 4);
+        let request = request.build().unwrap();
+        let outputs = |device: &dyn Device| {
+            execute(&*prepare(device, &model), &request);
+            let bytes = RequestBuilder::read_output(&request, 0).unwrap();
+            let floats = bytes.as_chunks::<4>().0.iter().map(|it| f32::from_le_bytes(*it));
+            floats.collect::<Vec<_>>()
+        };
+        let fast = outputs(&*nnhal_cpu::device(Settings::default()));
+        let reference = outputs(&*nnhal_reference::device());
+        for (fast, reference) in fast.iter().zip(&reference) {
+            let most = 1e-6 * reference.abs().max(1.0);
+            assert!((fast - reference).abs() <= most, "{functions:?}: {fast}, {reference}");
+        }
+        assert_ne!(fast[..27], fast[27..]);
+    }
 }

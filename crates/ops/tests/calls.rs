@@ -251,6 +251,42 @@ proptest! {
     }
 }
 
+/// Signatures name their inputs: what is called weights or a filter is weights, but for factors of a normalization
+/// and of hashes.
+#[test]
+fn positions_of_weights_are_those_that_signatures_name_so() {
+    let is_weights = |name: &str| {
+        (name.ends_with("weights") || name == "filter") && !name.ends_with("norm weights")
+    };
+    let mut with_weights = 0;
+    for operation in OperationType::FUNDAMENTAL.iter().copied() {
+        let Some(signature) = Signature::of(operation) else { continue };
+        let longest = signature.forms.iter().max_by_key(|form| form.inputs.len()).unwrap();
+        let mut named: Vec<usize> =
+            (0..longest.inputs.len()).filter(|at| is_weights(longest.inputs[*at].name)).collect();
+        if operation == OperationType::LshProjection {
+            named.clear();
+        }
+        // Until arguments come that mean something.
+        let decoded = (0..30_000).find_map(|seed| {
+            let mut random = Random(seed);
+            let (form, row) = (random.pick(signature.forms), random.pick(signature.rows));
+            let (inputs, outputs) = arguments(&mut random, &form, &row);
+            let source = Argument::source;
+            let call = Call::new(operation, inputs.iter().map(source), outputs.iter().map(source));
+            AnyOperation::decode(&call).ok()
+        });
+        match decoded {
+            Some(decoded) => {
+                assert_eq!(decoded.weights().collect::<Vec<_>>(), named, "{operation}");
+                with_weights += usize::from(!named.is_empty());
+            }
+            None => assert!(named.is_empty(), "{operation} was never decoded"),
+        }
+    }
+    assert_eq!(with_weights, 14);
+}
+
 #[test]
 fn many_calls_are_accepted() {
     // The law above would hold if everything was refused.

@@ -55,13 +55,20 @@ pub(super) fn rewritten(graph: &Graph<'_>, node: &Node) -> Result<Work, Why> {
     finished(graph, node, shape, is_depthwise, activation)
 }
 
+/// The weights of a node; none of it has more than one tensor of them.
+fn weights<'a>(graph: &'a Graph<'_>, node: &'a Node) -> Result<Argument<'a>, Why> {
+    let Work::Operation(operation) = &node.work else { return Err(Why::Operation) };
+    let position = operation.weights().next().ok_or(Why::Operation)?;
+    Ok(graph.input(node, position))
+}
+
 fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Result<Work, Why> {
-    for constant in [graph.input(node, 1), graph.input(node, 2)] {
+    let filter = weights(graph, node)?;
+    for constant in [filter, graph.input(node, 2)] {
         constant.expect_constant()?;
     }
     let [batch, height, width, input_channels] = graph.input(node, 0).image()?;
     let [_, out_height, out_width, output_channels] = graph.output(node, 0).image()?;
-    let filter = graph.input(node, 1);
     let [_, filter_height, filter_width, _] = filter.image()?;
     let spreads = [&operation.height, &operation.width];
     let shape = transposed_convolution::Shape {
@@ -85,7 +92,7 @@ fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Re
 /// What is multiplied, if there are kernels for it.
 fn elements(graph: &Graph<'_>, node: &Node, activation: FusedActivation) -> Result<Elements, Why> {
     let expected = "floats or 8-bit integers";
-    let [input, weights] = [0, 1].map(|position| graph.input(node, position));
+    let (input, weights) = (graph.input(node, 0), weights(graph, node)?);
     let output = graph.output(node, 0);
     if output.is_float() {
         let epilogue = Epilogue::Clamp(activation);
@@ -108,7 +115,7 @@ fn beyond_memory() -> Why {
 
 /// The sizes of FULLY_CONNECTED as those of a convolution: every row of the input is a pixel.
 fn connected_shape(graph: &Graph<'_>, node: &Node) -> Result<Shape, Why> {
-    let [input, weights] = [0, 1].map(|position| graph.input(node, position));
+    let (input, weights) = (graph.input(node, 0), weights(graph, node)?);
     let [units, inputs] = weights.dimensions[..] else { return Err(weights.of_other_rank("2")) };
     let (units, inputs) = (units as usize, inputs as usize);
     let rows = input.elements().checked_div(inputs).ok_or_else(|| weights.empty())?;

@@ -1,13 +1,53 @@
-//! Functions of 8-bit numbers that never fall are computed behind MAX_POOL_2D and REDUCE_MAX, which leave fewer
-//! numbers: the greatest result is the result of the greatest.
+//! Functions that never fall are computed behind MAX_POOL_2D and REDUCE_MAX, which leave fewer numbers: the
+//! greatest result is the result of the greatest.
 
 use super::{Readers, tables};
 use crate::graph::{Graph, Node, Origin, Value, Work};
-use nnhal_hal::FusedActivation;
+use nnhal_hal::{FusedActivation, OperandType};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::{pooling, reduce};
 
+/// Maxima that an operation passes, at most: there may be many of both, one after the other.
+const MOST_PASSED: usize = 16;
+
+/// Of operations whose results are floats. Those that can be a step of what computes their argument, and that stays, cost
+/// little where they are.
 pub(crate) fn run(graph: &mut Graph<'_>) {
+    let readers = Readers::of(graph);
+    let mut stays = vec![false; graph.values.len()];
+    for node in &graph.nodes {
+        let Work::Operation(operation) = &node.work else { continue };
+        if operation.by_element().is_some() && graph.output(node, 0).is_float() {
+            stays[node.outputs[0]] = !operation.never_falls() || stays[node.inputs[0]];
+        }
+    }
+    // The last ones first, which are in the way of those before them.
+    for index in (0..graph.nodes.len()).rev() {
+        let mut at = index;
+        for _ in 0..MOST_PASSED {
+            let can_pass = gives_rising_floats(graph, &graph.nodes[at], &stays);
+            let Some(next) = maximum_of(graph, &readers, at).filter(|_| can_pass) else { break };
+            exchange(graph, at, next);
+            at = next;
+        }
+    }
+}
+
+/// Whether a node is an operation that never falls and gives floats, of numbers of which there are maxima and that none computes
+/// that stays.
+fn gives_rising_floats(graph: &Graph<'_>, node: &Node, stays: &[bool]) -> bool {
+    let (Work::Operation(operation), Some(&input)) = (&node.work, node.inputs.first()) else {
+        return false;
+    };
+    let has_maxima = match graph.values[input].operand_type() {
+        OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => true,
+        _ => graph.values[input].is_float(),
+    };
+    operation.never_falls() && has_maxima && graph.output(node, 0).is_float() && !stays[input]
+}
+
+/// Of functions of 8-bit numbers, which are tables.
+pub(crate) fn run_of_tables(graph: &mut Graph<'_>) {
     // They stay right: nodes that are exchanged read the values that the ones in their places read before.
     let readers = Readers::of(graph);
     for index in 0..graph.nodes.len() {
@@ -15,7 +55,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         loop {
             // At once, so that no maximum is passed by one table after the other.
             while tables::join_next(graph, &readers, at) {}
-            let Some(next) = maximum_of(graph, &readers, at) else { break };
+            let can_pass = is_rising_table(graph, &graph.nodes[at]);
+            let Some(next) = maximum_of(graph, &readers, at).filter(|_| can_pass) else { break };
             exchange(graph, at, next);
             at = next;
         }
@@ -23,12 +64,21 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     super::remove_absorbed(graph);
 }
 
-/// The node that alone reads what the table of a node gives, if it takes maxima of that and the table never
-/// falls.
+/// Whether a node is a table that never falls.
+fn is_rising_table(graph: &Graph<'_>, node: &Node) -> bool {
+    let (Work::Table(table), Some(output)) = (&node.work, node.outputs.first()) else {
+        return false;
+    };
+    let signed = |value: usize| graph.values[value].is_signed();
+    match (signed(node.inputs[0]), signed(*output)) {
+        (Some(before), Some(after)) => never_falls(table, before, after),
+        _ => false,
+    }
+}
+
+/// The node that alone reads what a node gives, if it takes maxima of that.
 fn maximum_of(graph: &Graph<'_>, readers: &Readers, index: usize) -> Option<usize> {
-    let node = &graph.nodes[index];
-    let Work::Table(table) = &node.work else { return None };
-    let output = *node.outputs.first()?;
+    let output = *graph.nodes[index].outputs.first()?;
     let next = readers.only_reader(output)?;
     let maximum = &graph.nodes[next];
     let Work::Operation(operation) = &maximum.work else { return None };
@@ -39,10 +89,9 @@ fn maximum_of(graph: &Graph<'_>, readers: &Readers, index: usize) -> Option<usiz
         AnyOperation::Reduce(it) => it.reduction == reduce::Reduction::Max,
         _ => false,
     };
-    let (before, after) = (&graph.values[node.inputs[0]], &graph.values[output]);
-    let fewer = graph.values[*maximum.outputs.first()?].elements() < after.elements();
-    let can_be = takes_maxima && fewer && maximum.inputs[0] == output;
-    (can_be && never_falls(table, before.is_signed()?, after.is_signed()?)).then_some(next)
+    let fewer =
+        graph.values[*maximum.outputs.first()?].elements() < graph.values[output].elements();
+    (takes_maxima && fewer && maximum.inputs[0] == output).then_some(next)
 }
 
 /// Whether greater stored numbers have results that are no less.
@@ -53,21 +102,21 @@ fn never_falls(table: &[u8; 256], is_signed: bool, gives_signed: bool) -> bool {
     (0..u8::MAX).all(|rank| result(rank) <= result(rank + 1))
 }
 
-/// The maximum of a table's results becomes the table's result of the maximum.
-fn exchange(graph: &mut Graph<'_>, table: usize, maximum: usize) {
-    let (input, result) = (graph.nodes[table].inputs[0], graph.nodes[maximum].outputs[0]);
-    let between = graph.nodes[table].outputs[0];
+/// The maximum of a function's results becomes the function's result of the maximum.
+fn exchange(graph: &mut Graph<'_>, function: usize, maximum: usize) {
+    let (input, result) = (graph.nodes[function].inputs[0], graph.nodes[maximum].outputs[0]);
+    let between = graph.nodes[function].outputs[0];
     graph.values[between] = Value {
         operand: graph.values[input].operand.clone(),
         dimensions: graph.values[result].dimensions.clone(),
         origin: Origin::Computed,
-        is_widened: false,
+        is_widened: graph.values[input].is_widened,
         index: None,
     };
     // Each in the other's place, since nodes are in an order in which they can run.
-    graph.nodes.swap(table, maximum);
+    graph.nodes.swap(function, maximum);
     let connect = |node: &mut Node, from, to| (node.inputs[0], node.outputs[0]) = (from, to);
-    connect(&mut graph.nodes[table], input, between);
+    connect(&mut graph.nodes[function], input, between);
     connect(&mut graph.nodes[maximum], between, result);
 }
 
