@@ -3,7 +3,6 @@
 use crate::operations::elementwise::Elementwise;
 use crate::operations::{AnyOperation, Logical, Unary};
 use crate::rules::border::Border;
-use std::ops::Range;
 
 /// How an operation moves elements that it does not change: all those of its outputs are of its first input,
 /// whatever the values of the other inputs are when it runs.
@@ -39,8 +38,8 @@ enum Kind {
     /// Of how many inputs; whether it is a function of one that never falls.
     ByElement(usize, Falls),
     Moves(Movement),
-    /// Multiplies by weights, which are these inputs.
-    Weighs(&'static [Range<usize>]),
+    /// Multiplies by weights, which are these inputs: the first of a range, and the one behind its last.
+    Weighs(&'static [[usize; 2]]),
     Other,
 }
 
@@ -131,7 +130,7 @@ impl AnyOperation {
             Kind::Weighs(ranges) => ranges,
             Kind::ByElement(..) | Kind::Moves(_) | Kind::Other => &[],
         };
-        ranges.iter().flat_map(Range::clone)
+        ranges.iter().flat_map(|[first, behind]| *first..*behind)
     }
 
     fn kind(&self) -> Kind {
@@ -191,20 +190,20 @@ impl AnyOperation {
             | Self::DynamicFullyConnected(_)
             | Self::FullyConnected(_)
             | Self::GroupedConv2d(_)
-            | Self::TransposeConv2d(_) => Kind::Weighs(&[1..2]),
+            | Self::TransposeConv2d(_) => Kind::Weighs(&[[1, 2]]),
             // From the input, recurrent, and those of the cell; the projection.
             Self::Lstm(_) | Self::QuantizedLstm(_) | Self::UnidirectionalSequenceLstm(_) => {
-                Kind::Weighs(&[1..12, 16..17])
+                Kind::Weighs(&[[1, 12], [16, 17]])
             }
-            Self::Quantized16bitLstm(_) => Kind::Weighs(&[1..9]),
+            Self::Quantized16bitLstm(_) => Kind::Weighs(&[[1, 9]]),
             // Of both directions, and of the auxiliary input.
             Self::BidirectionalSequenceLstm(_) => {
-                Kind::Weighs(&[1..12, 16..17, 18..29, 33..34, 40..48])
+                Kind::Weighs(&[[1, 12], [16, 17], [18, 29], [33, 34], [40, 48]])
             }
             Self::Rnn(_) | Self::Svdf(_) | Self::UnidirectionalSequenceRnn(_) => {
-                Kind::Weighs(&[1..3])
+                Kind::Weighs(&[[1, 3]])
             }
-            Self::BidirectionalSequenceRnn(_) => Kind::Weighs(&[1..3, 5..7, 10..12]),
+            Self::BidirectionalSequenceRnn(_) => Kind::Weighs(&[[1, 3], [5, 7], [10, 12]]),
             Self::ArgMinMax(_)
             | Self::AxisAlignedBboxTransform(_)
             | Self::BatchGather(_)
