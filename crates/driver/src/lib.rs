@@ -20,6 +20,7 @@
 //! | [`cache`] | prepared models in cache files: [`ModelCache`](cache::ModelCache) |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
 //! | [`extension_types`] | the operand types of the engine's extensions: [`ExtensionTypes`] |
+//! | [`side_by_side`] | megabytes that several threads read |
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`nnhal_hal::Device`] and [`nnhal_hal::PreparedModel`] |
 //! | [`planned_step`] | a program's plan, for profiles: [`PlannedStep`] |
@@ -76,6 +77,7 @@ pub mod planned_step;
 pub mod prepared;
 mod preparing;
 pub mod schedule;
+pub mod side_by_side;
 pub mod support;
 mod sync;
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::shape::byte_size;
 use crate::tensor::Tensor;
+use nnhal_driver::side_by_side::side_by_side;
 use nnhal_hal::Memory;
 use nnhal_tflite::graph::{Graph, Stored};
 use nnhal_tflite::{
@@ -634,22 +635,15 @@ impl Model {
     /// # Errors
     /// [`Error::NotAFile`]; [`Error::Memory`]: the file cannot be read.
     pub(crate) fn hash(&self) -> Result<[u8; 32]> {
-        const PORTION: u64 = 1 << 20;
         if let Some(hash) = self.0.hash.get() {
             return Ok(*hash);
         }
         let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
         let mut hasher = blake3::Hasher::new();
-        let mut portion = vec![0; 1 << 20];
         let mut add = |memory: &Memory| -> Result<()> {
-            let view = memory.view()?;
-            let mut offset = 0;
-            while offset < memory.size() {
-                let length = PORTION.min(memory.size() - offset);
-                let part = &mut portion[..usize::try_from(length).unwrap_or(0)];
-                view.read(offset, part)?;
-                hasher.update(part);
-                offset += length;
+            hasher.update(&memory.size().to_le_bytes());
+            for hash in hashes(memory)? {
+                hasher.update(hash.as_bytes());
             }
             Ok(())
         };
@@ -661,5 +655,49 @@ impl Model {
         let how = (token, self.0.relaxed, shapes, subgraph, dequantizes_weights);
         hasher.update(format!("{how:?}").as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
+    }
+}
+
+/// The hashes of the bytes of memory, of portion after portion. Threads help with long ones.
+fn hashes(memory: &Memory) -> Result<Vec<blake3::Hash>> {
+    /// Of memory, with a hash of its own.
+    const PORTION: u64 = 1 << 20;
+    /// Read at a time: allocators keep so few bytes for the next portion.
+    const PIECE: usize = 1 << 16;
+    let view = memory.view()?;
+    let portions = usize::try_from(memory.size().div_ceil(PORTION)).unwrap_or(usize::MAX);
+    side_by_side(0..portions, |_, portion| {
+        let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; PIECE]);
+        let mut offset = portion as u64 * PORTION;
+        let end = memory.size().min(offset + PORTION);
+        while offset < end {
+            let length = usize::try_from(end - offset).map_or(PIECE, |left| left.min(PIECE));
+            view.read(offset, &mut piece[..length])?;
+            hasher.update(&piece[..length]);
+            offset += length as u64;
+        }
+        Ok(hasher.finalize())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_portion_of_a_file_has_its_hash() {
+        const MEGABYTE: usize = 1 << 20;
+        let mut bytes: Vec<u8> = (0..5 * MEGABYTE + 77).map(|at| (at % 251) as u8).collect();
+        let of = |bytes: &[u8]| hashes(&Memory::from_bytes(bytes).unwrap()).unwrap();
+        let expected: Vec<_> = bytes.chunks(MEGABYTE).map(blake3::hash).collect();
+        assert_eq!(of(&bytes), expected);
+        for place in [0, (1 << 16) - 1, 1 << 16, MEGABYTE - 1, MEGABYTE, 5 * MEGABYTE + 76] {
+            bytes[place] ^= 1;
+            let changed = of(&bytes);
+            let differ: Vec<_> = (0..6).filter(|at| changed[*at] != expected[*at]).collect();
+            assert_eq!(differ, [place / MEGABYTE]);
+            bytes[place] ^= 1;
+        }
+        assert_eq!(of(b"short"), [blake3::hash(b"short")]);
     }
 }

@@ -2,10 +2,8 @@
 //! of, so that threads read and check chunks side by side.
 
 use super::key::{CacheKey, KEY_LENGTH};
+use crate::side_by_side::side_by_side;
 use blake3::{Hash, Hasher};
-use std::num::NonZero;
-use std::sync::Mutex;
-use std::thread;
 
 /// What the key of the code of a file is derived for, in [`blake3::derive_key`].
 pub const CODE_CONTEXT: &str = "nnhal 2026-11-21 code of a model cache file";
@@ -14,10 +12,6 @@ pub const CHUNK_CONTEXT: &str = "nnhal 2026-11-24 code of a chunk of a model cac
 
 /// Bytes of the content with a code of their own; the last chunk may have fewer.
 pub(super) const CHUNK: usize = 1 << 20;
-/// Fewer chunks than this for a thread take less time than starting it.
-const CHUNKS_OF_THREAD: usize = 4;
-/// Memory is no faster with more threads than this.
-const MOST_THREADS: usize = 8;
 
 /// The keys that files are authenticated with: good for nothing else (and nothing else for this).
 #[derive(Clone)]
@@ -75,57 +69,9 @@ impl CodeKeys {
     }
 }
 
-/// What `make` makes of each of the items and its index, in their order. If there are many, threads help.
-fn side_by_side<T, R: Send, E: Send>(
-    items: impl ExactSizeIterator<Item = T> + Send,
-    make: impl Fn(usize, T) -> Result<R, E> + Sync,
-) -> Result<Vec<R>, E> {
-    let count = items.len();
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let helpers = (count / CHUNKS_OF_THREAD).min(processors).min(MOST_THREADS).saturating_sub(1);
-    let items = Mutex::new(items.enumerate());
-    let work = || -> Result<Vec<(usize, R)>, E> {
-        let mut made = Vec::new();
-        loop {
-            let next = items.lock().ok().and_then(|mut items| items.next());
-            let Some((index, item)) = next else { return Ok(made) };
-            made.push((index, make(index, item)?));
-        }
-    };
-    let mut made = thread::scope(|scope| {
-        // A thread that the system does not start leaves its work to the others.
-        let start = || thread::Builder::new().name("nnhal-cache".to_owned());
-        let helpers: Vec<_> =
-            (0..helpers).filter_map(|_| start().spawn_scoped(scope, work).ok()).collect();
-        let mut made = work()?;
-        for helper in helpers {
-            match helper.join() {
-                Ok(its) => made.extend(its?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(made)
-    })?;
-    made.sort_unstable_by_key(|(index, _)| *index);
-    Ok(made.into_iter().map(|(_, made)| made).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn work_is_done_once_and_in_order() {
-        for count in [0, 1, 7, 1000] {
-            let made = side_by_side((0..count).map(|it| it * 2), |index, item| {
-                assert_eq!(index * 2, item);
-                Ok::<_, ()>(item)
-            });
-            assert_eq!(made, Ok((0..count).map(|it| it * 2).collect()));
-        }
-        let failed = side_by_side(0..1000, |_, item| if item == 500 { Err(item) } else { Ok(()) });
-        assert_eq!(failed, Err(500));
-    }
 
     #[test]
     fn each_byte_and_each_place_of_a_chunk_counts() {
