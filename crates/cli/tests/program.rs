@@ -321,7 +321,7 @@ fn graphs_are_written_before_and_after_every_pass_that_runs() {
     let convolutions = read("04-convolutions.txt");
     assert!(convolutions.contains("= convolution 3x3"), "{convolutions}");
     assert!(!convolutions.contains("= CONV_2D("), "{convolutions}");
-    let dot = read("15-tables.dot");
+    let dot = read("16-tables.dot");
     assert!(dot.starts_with("digraph {\n") && dot.ends_with("}\n"), "{dot}");
     assert!(dot.contains(" -> o0"), "{dot}");
 }

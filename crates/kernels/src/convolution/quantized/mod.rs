@@ -71,7 +71,8 @@ impl Convolution {
             }
         }
         let products = shape.taps().saturating_mul(shape.group_input_channels());
-        let packed = match Variant::of(preparation.set(), products) {
+        let variant = Variant::of_rows(preparation.set(), products, shape.output_pixels());
+        let packed = match variant {
             Some(variant) => Packed::new(
                 shape,
                 weights,

@@ -178,37 +178,90 @@ mod x86 {
         }
     }
 
+    /// Rows of 16 entries.
+    const ROWS: usize = 16;
+
+    /// What is looked up, row after row, with an index from which 16 is taken each time, while bit 7 of the index is not set; all
+    /// that is found is combined by exclusive or.
+    ///
+    /// Of an index below 128, whose row is `m`, that is rows 0 to `m` of what is given here: so each of them is a row of the table
+    /// and the one before it, of which all but row `m` are there twice. From 128 on, with row `8 + m`, it is rows `m + 1` to 7
+    /// and 8 to `8 + m`.
+    fn differences(table: &Table) -> [[u8; 16]; ROWS] {
+        let (rows, _) = table.0.as_chunks::<16>();
+        let mut differences = [[0; 16]; ROWS];
+        for (number, difference) in differences.iter_mut().enumerate() {
+            let mut combine = |row: usize| {
+                difference.iter_mut().zip(&rows[row]).for_each(|(to, entry)| *to ^= entry);
+            };
+            combine(number);
+            if number > 0 {
+                combine(number - 1);
+            }
+            // What the rows behind `m` have left.
+            if number >= 8 {
+                combine(number - 8);
+            }
+            if number > 8 {
+                combine(number - 9);
+            }
+        }
+        differences
+    }
+
+    /// What is found for vectors of indexes.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn look_up<const N: usize>(
+        differences: &[__m256i; ROWS],
+        mut index: [__m256i; N],
+    ) -> [__m256i; N] {
+        let step = _mm256_set1_epi8(16);
+        let mut found = [_mm256_setzero_si256(); N];
+        for (number, row) in differences.iter().enumerate() {
+            for (index, found) in index.iter_mut().zip(&mut found) {
+                *found = _mm256_xor_si256(*found, _mm256_shuffle_epi8(*row, *index));
+                // Those below 128 stay negative once they are; from 128 on they become positive at first.
+                *index = if number < 8 {
+                    _mm256_sub_epi8(*index, step)
+                } else {
+                    _mm256_subs_epi8(*index, step)
+                };
+            }
+        }
+        found
+    }
+
     #[target_feature(enable = "avx2")]
     pub(super) fn avx2(table: &Table, input: &[u8], output: &mut [u8]) {
-        // The table's rows of 16, each in both halves of a register.
-        let row = |index: usize| {
-            // SAFETY: 16 rows of 16 bytes are 256.
-            let row = unsafe { _mm_loadu_si128(table.0[index * 16..].as_ptr().cast()) };
-            _mm256_broadcastsi128_si256(row)
-        };
-        let mut rows = [row(0); 16];
-        for (index, slot) in rows.iter_mut().enumerate().skip(1) {
-            *slot = row(index);
-        }
-        let mut inputs = input.chunks_exact(32);
-        let mut outputs = output.chunks_exact_mut(32);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            // SAFETY: there are 32 bytes.
-            let index = unsafe { _mm256_loadu_si256(input.as_ptr().cast()) };
-            let mut found = _mm256_setzero_si256();
-            for (number, row) in rows.iter().enumerate() {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // Below 256.
-                let own = _mm256_set1_epi8((number * 16) as i8);
-                // From 0 to 15 within the row. Adding 112 sets bit 7 of all others, for which the
-                // instruction gives 0.
-                let within = _mm256_xor_si256(index, own);
-                let within = _mm256_adds_epu8(within, _mm256_set1_epi8(112));
-                found = _mm256_or_si256(found, _mm256_shuffle_epi8(*row, within));
+        // Each in both halves of a register.
+        let differences = differences(table).map(|row| {
+            // SAFETY: 16 bytes.
+            _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(row.as_ptr().cast()) })
+        });
+        let (pairs, rest) = input.as_chunks::<64>();
+        let (pairs_out, rest_out) = output.as_chunks_mut::<64>();
+        for (input, output) in pairs.iter().zip(pairs_out) {
+            // SAFETY: both have 64 bytes.
+            unsafe {
+                let from: *const __m256i = input.as_ptr().cast();
+                let index = [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))];
+                let [first, second] = look_up(&differences, index);
+                let to: *mut __m256i = output.as_mut_ptr().cast();
+                _mm256_storeu_si256(to, first);
+                _mm256_storeu_si256(to.add(1), second);
             }
-            // SAFETY: there are 32 bytes.
-            unsafe { _mm256_storeu_si256(output.as_mut_ptr().cast(), found) };
         }
-        portable(table, inputs.remainder(), outputs.into_remainder());
+        let (input, rest) = rest.as_chunks::<32>();
+        let (output, rest_out) = rest_out.as_chunks_mut::<32>();
+        for (input, output) in input.iter().zip(output) {
+            // SAFETY: both have 32 bytes.
+            unsafe {
+                let [found] = look_up(&differences, [_mm256_loadu_si256(input.as_ptr().cast())]);
+                _mm256_storeu_si256(output.as_mut_ptr().cast(), found);
+            }
+        }
+        portable(table, rest, rest_out);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! With AVX-VNNI, sums of four products of an unsigned and a signed byte. With AVX2 alone, sums of two
 //! products of 16-bit numbers: the instruction for products of bytes saturates at 16 bits. Weights are
-//! packed as 16-bit numbers, and inputs are widened once for all blocks of channels ([`widen`]), so that
+//! packed as 16-bit numbers (but for few rows), and inputs are widened once for all blocks of channels ([`widen`]), so that
 //! a step only loads, multiplies and adds: six rows of 16 channels are 12 sums in registers, with two of
 //! weights, one of inputs and one of products.
 #![allow(unsafe_code)]
@@ -138,6 +138,74 @@ impl Arithmetic for Pairs {
     unsafe fn fetch(line: *const u8) {
         // SAFETY: any address may be fetched.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    }
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        problem: &Problem,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
+    }
+}
+
+/// With AVX2 alone, for few rows: weights stay bytes in memory, half of what is read otherwise, and are widened when they are
+/// loaded, which costs little then.
+#[derive(Clone, Copy)]
+pub(super) struct PairsOfBytes;
+
+impl Arithmetic for PairsOfBytes {
+    type Sums = [__m256i; 2];
+    /// Two inputs, as 16-bit numbers.
+    type Inputs = __m256i;
+    /// Two of each channel, as bytes.
+    type Weights = [__m128i; 2];
+
+    const ROWS: [usize; 5] = Pairs::ROWS;
+
+    const INPUT_BYTES: usize = Pairs::INPUT_BYTES;
+
+    const PACKING: Packing = Packing::BytesByTwo;
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> [__m128i; 2] {
+        // SAFETY: the caller's promise: whole halves of lines.
+        unsafe { [_mm_load_si128(from.cast()), _mm_load_si128(from.add(16).cast())] }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
+        // SAFETY: the trait's promise.
+        unsafe { Pairs.inputs::<SIGNED>(two) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(
+        self,
+        sums: [__m256i; 2],
+        inputs: __m256i,
+        [a, b]: [__m128i; 2],
+    ) -> [__m256i; 2] {
+        // SAFETY: the trait's promise. All rows use what the first one widens.
+        unsafe {
+            let weights = [_mm256_cvtepi8_epi16(a), _mm256_cvtepi8_epi16(b)];
+            Pairs.multiply(sums, inputs, weights)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { Pairs::fetch(line) };
     }
 
     #[target_feature(enable = "avx2")]

@@ -26,7 +26,7 @@ pub(crate) struct Matrix {
     pub variant: &'static Variant,
     problem: Problem,
     blocks: Vec<Block>,
-    /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
+    /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 (but for few rows) and AVX-512 without VNNI
     /// they have 16 bits: first the first two of all lanes of all vectors, then the others.
     weights: Option<PackedValues<u8>>,
     /// Of the signed weights.
@@ -542,7 +542,7 @@ impl Matrix {
         let steps =
             self.problem.common.runs * self.problem.common.run_bytes.div_ceil(DEPTH) * input_bytes;
         let mut ahead =
-            Ahead { next, tiles: step_bytes / LINE_BYTES, tile_bytes: steps * LINE_BYTES };
+            Ahead { next, tiles: step_bytes.div_ceil(LINE_BYTES), tile_bytes: steps * LINE_BYTES };
         for (first, tiles, rows) in
             [(0, longer, rows + 1), (longer * (rows + 1), tiles - longer, rows)]
         {

@@ -51,7 +51,7 @@ pub(super) enum Packing {
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     BytesOfTwoSteps,
     /// By twos: those of all channels of a vector, then the other twos.
-    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     BytesByTwo,
     /// As 16-bit numbers, by twos: those of all channels of all vectors, then the other twos.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -121,7 +121,7 @@ pub(super) trait Arithmetic: Copy {
     /// Loads the weights of a step and a vector.
     ///
     /// # Safety
-    /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line.
+    /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line, or on half of one if they have no more.
     unsafe fn weights(self, from: *const u8) -> Self::Weights;
 
     /// Repeats four bytes in all lanes: of signed numbers, or of unsigned ones.

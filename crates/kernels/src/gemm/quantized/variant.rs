@@ -1,4 +1,4 @@
-//! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`BYTES`] and
+//! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`BYTES`], [`BYTES_OF_FEW_ROWS`] and
 //! [`WORDS`] list them all.
 
 use super::block::Block;
@@ -94,6 +94,15 @@ static BYTES: &[(InstructionSet, Variant)] = &[
     ),
 ];
 
+/// Of fewer rows, reading the weights takes longer than multiplying.
+pub(crate) const LEAST_ROWS: usize = 12;
+
+/// In place of [`BYTES`] for few rows.
+static BYTES_OF_FEW_ROWS: &[(InstructionSet, Variant)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (InstructionSet::Avx2, Variant::new::<super::avx2::PairsOfBytes>(InstructionSet::Avx2)),
+];
+
 /// For rows of 16-bit numbers, see [`Matrix::of_words`](super::Matrix::of_words), by the instruction set that is
 /// asked for; none where bytes are multiplied so much faster that such products are no use.
 static WORDS: &[(InstructionSet, Variant)] = &[
@@ -133,6 +142,20 @@ impl Variant {
     /// If this processor does not have the instructions.
     pub(crate) fn of(set: InstructionSet, products: usize) -> Option<&'static Self> {
         find(BYTES, set).filter(|_| products <= MOST_PRODUCTS)
+    }
+
+    /// As [`Self::of`], for a number of rows that is known when weights are packed.
+    ///
+    /// # Panics
+    /// As of [`Self::of`].
+    pub(crate) fn of_rows(
+        set: InstructionSet,
+        products: usize,
+        rows: usize,
+    ) -> Option<&'static Self> {
+        let general = Self::of(set, products)?;
+        let of_few = || find(BYTES_OF_FEW_ROWS, set).filter(|_| rows < LEAST_ROWS);
+        Some(of_few().unwrap_or(general))
     }
 
     /// That of an instruction set for products of rows of 16-bit numbers, if there is one.

@@ -11,6 +11,7 @@
 mod avx2;
 mod chunks;
 
+use super::variant::LEAST_ROWS;
 use super::{Common, DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
@@ -38,8 +39,6 @@ const MOST_ROWS: usize = PANELS * PANEL_ROWS;
 const PIECE_STEPS: usize = 112;
 /// Channels that are computed together.
 const BLOCK: usize = 32;
-/// Fewer rows do not fill vectors, and their weights are read once, wherever they are.
-const LEAST_ROWS: usize = 12;
 /// Weights that are packed so, at most: the search for chunks takes some time.
 const MOST_WEIGHTS: usize = 16 << 20;
 /// Bytes of a step in memory: four weights and where their inputs are.
@@ -168,6 +167,7 @@ impl ByteMatrix {
         let steps = runs * run_bytes.div_ceil(DEPTH);
         let weights = steps.checked_mul(DEPTH * channels);
         let is_possible = preparation.set() == InstructionSet::Avx2
+            // Few rows do not fill vectors, and their weights are read once, wherever they are.
             && rows >= LEAST_ROWS
             && weights.is_some_and(|weights| (1..=MOST_WEIGHTS).contains(&weights));
         if !is_possible {
