@@ -185,6 +185,69 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     }
 }
 
+/// Without VNNI, for few rows: weights stay bytes in memory, half of what is read otherwise, and are widened when they are loaded,
+/// which costs little then.
+#[derive(Clone, Copy)]
+pub(super) struct WordsOfBytes;
+
+impl Arithmetic for WordsOfBytes {
+    type Sums = __m512i;
+    /// Two inputs, as 16-bit numbers.
+    type Inputs = __m512i;
+    /// Two of each channel, as bytes.
+    type Weights = __m256i;
+
+    // As twos are packed by vector.
+    const ROWS: [usize; 5] = [0, 8, 0, 0, 0];
+
+    const INPUT_BYTES: usize = 2;
+
+    const PACKING: Packing = Packing::BytesByTwo;
+
+    const HAS_FLOATS: bool = true;
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> __m256i {
+        // SAFETY: the caller's promise: whole halves of lines.
+        unsafe { _mm256_load_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { Words::<false>.inputs::<SIGNED>(two) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m256i) -> __m512i {
+        // SAFETY: the trait's promise. All rows use what the first one widens.
+        unsafe { Words::<false>.multiply(sums, inputs, _mm512_cvtepi8_epi16(weights)) }
+    }
+
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { Words::<false>::fetch(line) };
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        problem: &Problem,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
+    }
+}
+
 impl<const VNNI: bool> tiles::Words for Words<VNNI> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn requantize<const R: usize>(

@@ -99,6 +99,8 @@ pub(crate) const LEAST_ROWS: usize = 12;
 
 /// In place of [`BYTES`] for few rows.
 static BYTES_OF_FEW_ROWS: &[(InstructionSet, Variant)] = &[
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    (InstructionSet::Avx512, Variant::new::<super::avx512::WordsOfBytes>(InstructionSet::Avx512)),
     #[cfg(target_arch = "x86_64")]
     (InstructionSet::Avx2, Variant::new::<super::avx2::PairsOfBytes>(InstructionSet::Avx2)),
 ];
