@@ -50,12 +50,6 @@ enum Falls {
     Perhaps,
 }
 
-impl Falls {
-    fn never_if(never: bool) -> Self {
-        if never { Self::Never } else { Self::Perhaps }
-    }
-}
-
 impl AnyOperation {
     /// Of an operation that computes each element of its outputs of the elements at the same place, how
     /// many of its first inputs it takes them of, with broadcasting; `None` of others. Inputs behind those
@@ -158,9 +152,10 @@ impl AnyOperation {
                     Unary::Cos | Unary::Gelu => Falls::Perhaps,
                 },
             ),
-            Self::Elu(elu) => Kind::ByElement(1, Falls::never_if(elu.alpha >= 0.0)),
+            Self::Elu(elu) if elu.alpha >= 0.0 => Kind::ByElement(1, Falls::Never),
             Self::Cast(_)
             | Self::Convert(_)
+            | Self::Elu(_)
             | Self::HardSwish(_)
             | Self::Logical(Logical::Not)
             | Self::OfComplex(_) => Kind::ByElement(1, Falls::Perhaps),

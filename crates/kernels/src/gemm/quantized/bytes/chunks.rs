@@ -37,7 +37,8 @@ fn load([a, b, c, d]: [i16; DEPTH]) -> u32 {
     if fits { sums.cast_unsigned() } else { EXCEEDED }
 }
 
-/// Bits that are set where a sum exceeds the capacity, if both terms are within it. In a lane's place: none has room.
+/// Bits that are set where a sum exceeds the capacity, if both terms are within it. Also what a full chunk
+/// is said to hold: no step fits then.
 const EXCEEDED: u32 = 0x8080_8080;
 
 /// Takes from two weights what fits in a lane.
