@@ -11,7 +11,7 @@ use nnhal_driver::cache::{
     CHUNK_CONTEXT, CODE_CONTEXT, CacheError, CacheFiles, CacheKey, Content, FORMAT, Identity,
     ModelCache,
 };
-use nnhal_hal::RequestBuilder;
+use nnhal_hal::{CacheTrust, RequestBuilder};
 use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,7 +28,11 @@ fn identity() -> Identity {
 fn sealed(content: &[u8], description: &[u8]) -> Vec<u8> {
     // As the identity above is written: each string behind its length.
     let description = [b"\x01a\x01b\x01c", description].concat();
-    let length = (160 + content.len() + description.len()) as u64;
+    // At most one chunk, as the length has two bytes.
+    let key = blake3::derive_key(CHUNK_CONTEXT, &KEY);
+    let code = blake3::keyed_hash(&key, content);
+    let codes = if content.is_empty() { &[][..] } else { &code.as_bytes()[..] };
+    let length = (160 + content.len() + description.len() + codes.len()) as u64;
     let mut file = b"nnhalc\r\n".to_vec();
     file.extend(FORMAT.to_le_bytes());
     file.extend((description.len() as u32).to_le_bytes());
@@ -38,16 +42,11 @@ fn sealed(content: &[u8], description: &[u8]) -> Vec<u8> {
     file.extend([0; 32]);
     let key = blake3::derive_key(CODE_CONTEXT, &KEY);
     let mut hasher = blake3::Hasher::new_keyed(&key);
-    hasher.update(&file);
-    if !content.is_empty() {
-        // At most one chunk, as the length has two bytes.
-        let key = blake3::derive_key(CHUNK_CONTEXT, &KEY);
-        hasher.update(blake3::keyed_hash(&key, content).as_bytes());
-    }
-    hasher.update(&description);
+    hasher.update(&file).update(codes).update(&description);
     file.extend(blake3::keyed_hash(&key, &file).as_bytes());
     file.extend(content);
     file.extend(description);
+    file.extend(codes);
     file.extend(hasher.finalize().as_bytes());
     file
 }
@@ -70,14 +69,23 @@ fuzz_target!(|data: &[u8]| {
     let files = |model| CacheFiles { model, data: &[], token: &TOKEN };
     let Some((kind, data)) = data.split_first() else { return };
     if kind % 2 == 0 {
-        assert!(cache.load(files(&file(data)), &[]).is_err(), "loaded without the key");
+        for trust in [CacheTrust::None, CacheTrust::WhileLoading, CacheTrust::WhileInUse] {
+            let model = file(data);
+            let loaded = cache.load_trusted(files(&model), trust, &[]);
+            assert!(loaded.is_err(), "loaded without the key");
+        }
         return;
     }
     let Some((length, data)) = data.split_first_chunk() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(data.len());
     let (content, description) = data.split_at(length);
     let model = file(&sealed(content, description));
-    match cache.load(files(&model), &[]) {
+    let loaded = cache.load(files(&model), &[]);
+    for trust in [CacheTrust::WhileLoading, CacheTrust::WhileInUse] {
+        let known = cache.load_trusted(files(&model), trust, &[]);
+        assert_eq!(known.is_ok(), loaded.is_ok(), "{trust:?}");
+    }
+    match loaded {
         Ok(stored) => {
             let request = RequestBuilder::new().build().expect("an empty request");
             let _ = stored.interface.bind(&request, nnhal_driver::UsedFor::Execution);

@@ -4,14 +4,15 @@
 //! are what differs between builds, so their hash names the build, and no one has to remember to
 //! change a version.
 
-use blake3::Hasher;
+use crate::known_files;
+use blake3::{Hash, Hasher};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Names the build that this code runs in: 16 hexadecimal digits; `unknown` where the system does not
-/// say which file that is, or the file is gone. The file is read once.
+/// say which file that is, or the file is gone. The file is read once, by the first process that runs it.
 pub(crate) fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
@@ -43,15 +44,19 @@ fn mapped_file(line: &str, address: u64) -> Option<PathBuf> {
 }
 
 fn hash(path: &Path) -> io::Result<String> {
-    let (mut file, mut hasher) = (File::open(path)?, Hasher::new());
-    let mut portion = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut portion)? {
-            0 => break,
-            length => hasher.update(&portion[..length]),
-        };
-    }
-    Ok(hasher.finalize().to_hex()[..16].to_owned())
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let hash = known_files::hash_of(&file, 0, length, || -> io::Result<_> {
+        let (mut file, mut hasher) = (&file, Hasher::new());
+        let mut portion = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut portion)? {
+                0 => return Ok(hasher.finalize().into()),
+                length => hasher.update(&portion[..length]),
+            };
+        }
+    })?;
+    Ok(Hash::from_bytes(hash).to_hex()[..16].to_owned())
 }
 
 #[cfg(test)]

@@ -247,8 +247,11 @@ impl<E: Engine> Device for DriverDevice<E> {
         guarded(|| {
             let cache = self.cache().ok_or_else(no_cache)?;
             // What is in the files is an argument: looked at before deadlines (contract: GEN-4).
-            let Stored { interface, options: compile, content } =
-                cache.load(files_of(&options), &self.engine.extensions())?;
+            let Stored { interface, options: compile, content } = cache.load_trusted(
+                files_of(&options),
+                options.cache_trust,
+                &self.engine.extensions(),
+            )?;
             let admission = self.shared.clients.admit(&options.client)?;
             let program =
                 self.prepare(Self::budget(&options, compile.priority), |budget| match content {

@@ -70,6 +70,7 @@ mod files;
 mod guarded;
 pub mod interface;
 mod interruption;
+pub mod known_files;
 pub mod memory;
 pub mod observer;
 mod owner;
@@ -78,6 +79,7 @@ pub mod prepared;
 mod preparing;
 pub mod schedule;
 pub mod side_by_side;
+pub mod stamp;
 pub mod support;
 mod sync;
 

@@ -81,6 +81,25 @@ pub struct PrepareOptions {
     /// Where packed weights are to be, for prepared models of this process that have some in common. Interfaces to
     /// other processes do not pass it on, and a device need not use it.
     pub weights: Option<WeightPool>,
+    /// What the caller knows of the cache files that it gives for loading. Interfaces to other processes do not pass it on, and
+    /// a device may read them as if nothing were known.
+    pub cache_trust: CacheTrust,
+}
+
+/// What the caller of [`Device::prepare_model_from_cache`] knows of the files: whether they are as the device, or another one
+/// with its key, wrote them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheTrust {
+    /// Anyone may have written anything, and may do so at any moment (contract: CACHE-9, CACHE-13, CACHE-16). The device
+    /// reads each byte once, authenticates it, and uses what it has read.
+    #[default]
+    None,
+    /// They are, unless the caller finds that they were changed while they were loaded, and lets go of what was
+    /// loaded. The device does not authenticate them again.
+    WhileLoading,
+    /// They are, and stay so for as long as the prepared model is there. The device uses them where they are, in pages that
+    /// all processes share.
+    WhileInUse,
 }
 
 impl Default for PrepareOptions {
@@ -95,6 +114,7 @@ impl Default for PrepareOptions {
             cancellation: None,
             client: Client::in_process(),
             weights: None,
+            cache_trust: CacheTrust::None,
         }
     }
 }

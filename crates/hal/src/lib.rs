@@ -72,8 +72,8 @@ pub use codes::{
 };
 pub use compliance::Obstacle;
 pub use device::{
-    Buffer, BufferDescription, BufferRole, Burst, CacheFilesNeeded, CacheToken, Device, Execution,
-    ExecutionOptions, FencedExecution, PrepareOptions, PreparedModel, Support,
+    Buffer, BufferDescription, BufferRole, Burst, CacheFilesNeeded, CacheToken, CacheTrust, Device,
+    Execution, ExecutionOptions, FencedExecution, PrepareOptions, PreparedModel, Support,
 };
 pub use error::{Error, ExecutionError, Result};
 pub use extension::{Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};

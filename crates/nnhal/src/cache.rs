@@ -1,90 +1,225 @@
 //! Prepared models in a folder: a file for each model, device and version of it.
+//!
+//! A file appears under its name when it is whole, and is replaced and never written again. So sessions may use the pages of
+//! one that they know where they are, and those of several processes share them.
 
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::options::SessionOptions;
-use nnhal_hal::{CacheToken, Deadline, Device, PrepareOptions, PreparedModel};
-use std::fs::File;
-use std::os::fd::OwnedFd;
+use nnhal_driver::known_files::KnownFile;
+use nnhal_hal::{CacheToken, CacheTrust, Deadline, Device, PrepareOptions, PreparedModel};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-/// What names a prepared model in the folder, and the file it is in. `None` where there can be none:
-/// the device does not keep prepared models in one file, or the model is not out of a file.
-pub(crate) fn entry(
-    folder: &Path,
-    model: &Model,
-    device: &dyn Device,
-    options: &SessionOptions,
-) -> Result<Option<(CacheToken, PathBuf)>> {
-    let files = device.cache_files_needed();
-    if (files.model, files.data) != (1, 0) {
-        return Ok(None);
-    }
-    let hash = match model.hash() {
-        Err(Error::NotAFile) => return Ok(None),
-        hash => hash?,
-    };
-    // What a prepared model is made for is part of it: it is loaded with none of these.
-    let made_for = format!("{:?}", (options.threads, options.priority, options.preference));
-    let (name, version) = (device.name(), device.version_string());
-    let mut hasher = blake3::Hasher::new();
-    for part in [&hash[..], name.as_bytes(), version.as_bytes(), made_for.as_bytes()] {
-        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
-    }
-    let token = hasher.finalize();
-    let path = folder.join(format!("{}.nnhal", token.to_hex()));
-    Ok(Some((token.into(), path)))
-}
+/// How long to wait for another process that prepares the same model.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How often to look whether it is ready.
+const LOOK: Duration = Duration::from_millis(2);
 
-/// The prepared model, if the folder has it and the device takes it.
-pub(crate) fn load(
+type Program = Arc<dyn PreparedModel>;
+
+/// The prepared model of the folder, or else one that is prepared now and kept there; and which of both it is.
+///
+/// # Errors
+/// Preparing the model, and a folder that cannot be written.
+pub(crate) fn open(
     folder: &Path,
     model: &Model,
     device: &dyn Device,
     options: &SessionOptions,
     deadline: Option<Deadline>,
-) -> Result<Option<Arc<dyn PreparedModel>>> {
-    let Some((token, path)) = entry(folder, model, device, options)? else { return Ok(None) };
-    // The device also writes to it when it finds it spoilt, so it is opened for both.
-    let Ok(file) = File::options().read(true).write(true).open(path) else { return Ok(None) };
-    let model_cache = vec![file.into()];
-    let loaded = device.prepare_model_from_cache(PrepareOptions {
-        deadline,
-        model_cache,
-        token,
-        weights: options.weights.clone(),
-        ..PrepareOptions::default()
-    });
-    Ok(loaded.ok())
+    prepare: impl FnOnce(PrepareOptions) -> Result<Program>,
+) -> Result<(Program, bool)> {
+    let Some(entry) = Entry::new(folder, model, device, options, deadline)? else {
+        return Ok((prepare(PrepareOptions::default())?, false));
+    };
+    if let Some(kept) = entry.load() {
+        return Ok((kept, true));
+    }
+    std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    if !entry.shares_weights {
+        return Ok((entry.prepare(prepare)?, false));
+    }
+    // One of those that begin at the same time prepares it, and the others take that.
+    let _turn = wait_for_turn(&entry.path.with_extension("lock"), deadline);
+    if let Some(kept) = entry.load() {
+        return Ok((kept, true));
+    }
+    let own = entry.prepare(prepare)?;
+    Ok((entry.load().unwrap_or(own), false))
 }
 
-/// Prepares a model, and keeps it. The file appears under its name when it is whole, so that others
-/// who look at the same time never see a part. A folder that cannot be written is an error.
-pub(crate) fn prepare(
-    folder: &Path,
-    model: &Model,
-    device: &dyn Device,
-    options: &SessionOptions,
-    prepare: impl FnOnce(PrepareOptions) -> Result<Arc<dyn PreparedModel>>,
-) -> Result<Arc<dyn PreparedModel>> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let Some((token, path)) = entry(folder, model, device, options)? else {
-        return prepare(PrepareOptions::default());
-    };
-    std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let partial = path.with_extension(format!("{}-{number}.partial", std::process::id()));
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&partial);
-    let file: OwnedFd = file.map_err(Error::file(&partial))?.into();
-    let files = PrepareOptions { model_cache: vec![file], token, ..PrepareOptions::default() };
-    let prepared = prepare(files);
-    let outcome = match &prepared {
-        Ok(_) => std::fs::rename(&partial, &path),
-        Err(_) => std::fs::remove_file(&partial),
-    };
-    let prepared = prepared?;
-    outcome.map_err(Error::file(&path))?;
-    Ok(prepared)
+/// A prepared model in the folder, or a place for it.
+struct Entry<'a> {
+    device: &'a dyn Device,
+    options: &'a SessionOptions,
+    deadline: Option<Deadline>,
+    shares_weights: bool,
+    token: CacheToken,
+    path: PathBuf,
+}
+
+impl<'a> Entry<'a> {
+    /// `None` where there can be none: the device does not keep prepared models in one file, or the model is not out of a file.
+    fn new(
+        folder: &Path,
+        model: &Model,
+        device: &'a dyn Device,
+        options: &'a SessionOptions,
+        deadline: Option<Deadline>,
+    ) -> Result<Option<Self>> {
+        let files = device.cache_files_needed();
+        if (files.model, files.data) != (1, 0) {
+            return Ok(None);
+        }
+        let hash = match model.hash() {
+            Err(Error::NotAFile) => return Ok(None),
+            hash => hash?,
+        };
+        // What a prepared model is made for is part of it: it is loaded with none of these.
+        let made_for = format!("{:?}", (options.threads, options.priority, options.preference));
+        let (name, version) = (device.name(), device.version_string());
+        let mut hasher = blake3::Hasher::new();
+        for part in [&hash[..], name.as_bytes(), version.as_bytes(), made_for.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let token = hasher.finalize();
+        let path = folder.join(format!("{}.nnhal", token.to_hex()));
+        let shares_weights = options.shares_weights && options.weights.is_none();
+        Ok(Some(Self { device, options, deadline, shares_weights, token: token.into(), path }))
+    }
+
+    /// The prepared model, if the folder has it and the device takes it.
+    fn load(&self) -> Option<Program> {
+        // Devices want files that are open for both, though they only read it.
+        let file = File::options().read(true).write(true).open(&self.path).ok()?;
+        let known = KnownFile::settled(&file, 0, 0);
+        let is_unchanged = || known.is_some() && KnownFile::of(&file, 0, 0) == known;
+        let shared = || self.load_from(&file, CacheTrust::WhileInUse);
+        if known.and_then(|known| known.hash()) == Some(self.token) {
+            let loaded = if self.shares_weights {
+                shared()
+            } else {
+                self.load_from(&file, CacheTrust::WhileLoading).filter(|_| is_unchanged())
+            };
+            if loaded.is_some() {
+                return loaded;
+            }
+        }
+        let loaded = self.load_from(&file, CacheTrust::None)?;
+        let is_known = is_unchanged() && known.is_some_and(|known| known.remember(&self.token));
+        let shared = if is_known && self.shares_weights { shared() } else { None };
+        shared.or(Some(loaded))
+    }
+
+    fn load_from(&self, file: &File, cache_trust: CacheTrust) -> Option<Program> {
+        let model_cache = vec![file.try_clone().ok()?.into()];
+        let loaded = self.device.prepare_model_from_cache(PrepareOptions {
+            deadline: self.deadline,
+            model_cache,
+            token: self.token,
+            weights: self.options.weights.clone(),
+            cache_trust,
+            ..PrepareOptions::default()
+        });
+        loaded.ok()
+    }
+
+    /// Prepares the model, and keeps it. The file appears under its name when it is whole, so that others
+    /// who look at the same time never see a part. A folder that cannot be written is an error.
+    fn prepare(&self, prepare: impl FnOnce(PrepareOptions) -> Result<Program>) -> Result<Program> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let partial = self.path.with_extension(format!("{}-{number}.partial", std::process::id()));
+        let file = create(&partial).map_err(Error::file(&partial))?;
+        let copy = file.try_clone().map_err(Error::file(&partial))?;
+        let model_cache = vec![copy.into()];
+        let prepared =
+            prepare(PrepareOptions { model_cache, token: self.token, ..PrepareOptions::default() });
+        let outcome = match &prepared {
+            Ok(_) => std::fs::rename(&partial, &self.path),
+            Err(_) => std::fs::remove_file(&partial),
+        };
+        let prepared = prepared?;
+        outcome.map_err(Error::file(&self.path))?;
+        if let Some(known) = KnownFile::settled(&file, 0, 0) {
+            known.remember(&self.token);
+        }
+        Ok(prepared)
+    }
+}
+
+/// A new file that no one else can write, in the place of one that was left there.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            options.open(path)
+        }
+        file => file,
+    }
+}
+
+/// Only one process at a time prepares a model. One that cannot wait, or waits too long, prepares it too;
+/// one whose deadline passes learns so from its device.
+fn wait_for_turn(path: &Path, deadline: Option<Deadline>) -> Option<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
+    let begun = Instant::now();
+    let may_wait = || begun.elapsed() < LONGEST_WAIT && !deadline.is_some_and(Deadline::has_passed);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if may_wait() => std::thread::sleep(LOOK),
+            Err(_) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_waits_for_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = wait_for_turn(&path, None).unwrap();
+        let begun = Instant::now();
+        let second = std::thread::spawn({
+            let path = path.clone();
+            move || (wait_for_turn(&path, None).is_some(), Instant::now())
+        });
+        std::thread::sleep(Duration::from_millis(60));
+        drop(first);
+        let (got, when) = second.join().unwrap();
+        assert!(got && when - begun >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn no_one_waits_beyond_a_deadline() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let _first = wait_for_turn(&path, None).unwrap();
+        let begun = Instant::now();
+        let deadline = Deadline::after(Duration::from_millis(30));
+        assert!(wait_for_turn(&path, Some(deadline)).is_none());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_file_that_was_left_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1-0.partial");
+        std::fs::write(&path, "left").unwrap();
+        let left = File::open(&path).unwrap();
+        assert_eq!(create(&path).unwrap().metadata().unwrap().len(), 0);
+        assert_eq!(left.metadata().unwrap().len(), 4);
+    }
 }

@@ -63,7 +63,6 @@ mod profile;
 mod runner;
 mod session;
 mod shape;
-mod shared_weights;
 mod tensor;
 #[cfg(feature = "trace")]
 pub mod trace;

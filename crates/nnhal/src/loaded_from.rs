@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::prepared::Prepared;
-use nnhal_hal::{CacheToken, HalVersion, PrepareOptions, PreparedModel};
+use nnhal_hal::{CacheToken, CacheTrust, HalVersion, PrepareOptions, PreparedModel};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -39,13 +39,18 @@ impl<'a> LoadedFrom<'a> {
         Ok(Self { prepared, file })
     }
 
-    /// Loads it.
+    /// Loads it, as sessions load a prepared model that was not changed since it was written.
     pub(crate) fn load(&self) -> Result<Arc<dyn PreparedModel>> {
         let path = Path::new("a temporary file");
         let file: OwnedFd = self.file.try_clone().map_err(Error::file(path))?.into();
         let device = &self.prepared.device;
-        let options =
-            PrepareOptions { model_cache: vec![file], token: ONLY, ..PrepareOptions::default() };
+        let options = PrepareOptions {
+            model_cache: vec![file],
+            token: ONLY,
+            // It has no name, so no one else writes it.
+            cache_trust: CacheTrust::WhileLoading,
+            ..PrepareOptions::default()
+        };
         device.prepare_model_from_cache(options).map_err(|error| self.prepared.error(error))
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::shape::byte_size;
 use crate::tensor::Tensor;
+use nnhal_driver::known_files::{self, Hash};
 use nnhal_driver::side_by_side::side_by_side;
 use nnhal_hal::Memory;
 use nnhal_tflite::graph::{Graph, Stored};
@@ -641,10 +642,7 @@ impl Model {
         let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
         let mut hasher = blake3::Hasher::new();
         let mut add = |memory: &Memory| -> Result<()> {
-            hasher.update(&memory.size().to_le_bytes());
-            for hash in hashes(memory)? {
-                hasher.update(hash.as_bytes());
-            }
+            hasher.update(&memory.size().to_le_bytes()).update(&hash_of(memory)?);
             Ok(())
         };
         add(&stored.tables)?;
@@ -655,6 +653,21 @@ impl Model {
         let how = (token, self.0.relaxed, shapes, subgraph, dequantizes_weights);
         hasher.update(format!("{how:?}").as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
+    }
+}
+
+/// The hash of the bytes of memory. Those of a long file are not read if they were before, by a program of this user.
+fn hash_of(memory: &Memory) -> Result<Hash> {
+    let read = || {
+        let mut hasher = blake3::Hasher::new();
+        for hash in hashes(memory)? {
+            hasher.update(hash.as_bytes());
+        }
+        Ok(hasher.finalize().into())
+    };
+    match memory.file_part() {
+        Some((file, offset)) => known_files::hash_of(file, offset, memory.size(), read),
+        None => read(),
     }
 }
 

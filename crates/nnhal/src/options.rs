@@ -113,7 +113,8 @@ impl SessionOptions {
 
     /// A folder where prepared models are kept, so that the next session of the same file begins
     /// sooner, in this process or another. It is made if it is not there. A file in it that does not
-    /// fit, or was changed, is passed over and written anew.
+    /// fit, or was changed, is passed over and written anew. Whether files were changed is seen from their times of change, which no
+    /// program can set, where the file system is one of this machine's; otherwise they are read.
     #[must_use]
     pub fn cache_dir(self, folder: impl Into<PathBuf>) -> Self {
         Self { cache: Some(folder.into()), ..self }
@@ -128,14 +129,16 @@ impl SessionOptions {
         Self { weights: Some(pool.clone()), ..self }
     }
 
-    /// Whether sessions of the same file, with the same options, share the pages of their packed weights with those
-    /// of other processes of the same user. It takes a [`Self::cache_dir`], by which they find each other, and a
-    /// device that keeps prepared models there; otherwise it says nothing. A session that finds no other one
-    /// puts what the folder has, which is prepared for it if need be, into memory that the system lets no one
-    /// write, and the next one maps that. It stays as long as one of them is there. Meanwhile the
-    /// others wait, up to a minute.
+    /// Whether the session uses packed weights where they are in the folder of prepared models, so that it begins at once, and all
+    /// sessions and processes of this user with the same file and options have them in memory once. It takes a
+    /// [`Self::cache_dir`] and a device of this process that keeps prepared models there; otherwise it says nothing. Where no prepared model is there yet, one
+    /// of those that begin at the same time makes it, and the others wait, up to a minute.
     ///
-    /// These pages are small ones mostly: a run may take some percent longer.
+    /// Sessions replace these files, and never write one again. **If another program of this user does** while a session uses
+    /// it, the session computes something else, and if it is cut short, the process ends with `SIGBUS`. A file that others may write, or
+    /// that was changed before, is never used in this way: it is copied, and authenticated, as without this option.
+    ///
+    /// Where the system keeps files in small pages, a run may take some percent longer.
     #[must_use]
     pub fn share_weights(self, shares: bool) -> Self {
         Self { shares_weights: shares, ..self }

@@ -5,7 +5,6 @@ use crate::devices;
 use crate::error::{Error, FailedOperation, Result, UnsupportedOperation, place_of};
 use crate::model::Model;
 use crate::options::{DeviceChoice, SessionOptions};
-use crate::shared_weights::{self, Published, Shared};
 use nnhal_driver::OperationPlace;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Deadline, Device, HalVersion, Operand, PrepareOptions, PreparedModel};
@@ -28,8 +27,6 @@ pub(crate) struct Prepared {
     pub(crate) preparing: Duration,
     /// Whether it came out of the cache.
     pub(crate) is_from_cache: bool,
-    /// Tells other processes where its weights are.
-    _shared: Option<Published>,
 }
 
 impl Prepared {
@@ -57,31 +54,9 @@ impl Prepared {
                 .prepare_model(model.hal(), HalVersion::LATEST, all)
                 .map_err(|error| explain(model, &**device, error))
         };
-        let shared = match &options.cache {
-            Some(folder) if options.shares_weights && options.weights.is_none() => {
-                shared_weights::prepare(folder, model, &**device, options, deadline, prepare)?
-            }
-            _ => None,
-        };
-        let (program, is_from_cache, shared) = match shared {
-            Some(Shared { program, is_from_cache, published }) => {
-                (program, is_from_cache, published)
-            }
-            None => {
-                let cached = match &options.cache {
-                    Some(folder) => cache::load(folder, model, &**device, options, deadline)?,
-                    None => None,
-                };
-                let is_from_cache = cached.is_some();
-                let program = match (cached, &options.cache) {
-                    (Some(program), _) => program,
-                    (None, Some(folder)) => {
-                        cache::prepare(folder, model, &**device, options, prepare)?
-                    }
-                    (None, None) => prepare(PrepareOptions::default())?,
-                };
-                (program, is_from_cache, None)
-            }
+        let (program, is_from_cache) = match &options.cache {
+            Some(folder) => cache::open(folder, model, &**device, options, deadline, prepare)?,
+            None => (prepare(PrepareOptions::default())?, false),
         };
         let main = &model.hal().main;
         let operands = |indexes: &[u32]| -> Vec<Operand> {
@@ -96,7 +71,6 @@ impl Prepared {
             options: options.clone(),
             preparing: begun.elapsed(),
             is_from_cache,
-            _shared: shared,
         })
     }
 

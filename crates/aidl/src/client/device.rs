@@ -22,7 +22,7 @@ use nn::IPreparedModelParcel::IPreparedModelParcel;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Error,
+    BufferDescription, CacheFilesNeeded, CacheTrust, Capabilities, DeviceStatus, DeviceType, Error,
     ErrorStatus, Extension, HalVersion, Model, Operand, OperandType, PrepareOptions, Support,
 };
 use nnhal_hidl::checks;
@@ -366,6 +366,7 @@ impl nnhal_hal::Device for Device {
             cancellation: options.cancellation.clone(),
             client: options.client.clone(),
             weights: None,
+            cache_trust: CacheTrust::None,
         };
         self.prepare_model_from_cache(same).map(|_| ())
     }

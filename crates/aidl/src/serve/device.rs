@@ -31,8 +31,8 @@ use nn::NumberOfCacheFiles::NumberOfCacheFiles;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheToken, Deadline, Error, ExecutionPreference, Model,
-    PrepareOptions, Priority, Support,
+    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Deadline, Error,
+    ExecutionPreference, Model, PrepareOptions, Priority, Support,
 };
 use nnhal_hidl::Handle;
 use nnhal_hidl::checks::{self, Outputs};
@@ -143,6 +143,7 @@ impl Device {
                 cancellation: None,
                 client: guest.client().clone(),
                 weights: None,
+                cache_trust: CacheTrust::None,
             };
             if notified == Notified::Later {
                 // It says whether the model is valid, which the call answers. What cannot be run is for the callback.

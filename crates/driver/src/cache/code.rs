@@ -49,22 +49,8 @@ impl CodeKeys {
         side_by_side(content.chunks(CHUNK), code).unwrap_or_else(|never| match never {})
     }
 
-    /// The codes of the chunks of `content`, each of which `fill` fills first, given where in the content it begins.
-    ///
-    /// # Errors
-    /// What `fill` returns.
-    pub(super) fn of_chunks_to_fill<E: Send>(
-        &self,
-        content: &mut [u8],
-        fill: impl Fn(&mut [u8], usize) -> Result<(), E> + Sync,
-    ) -> Result<Vec<Hash>, E> {
-        side_by_side(content.chunks_mut(CHUNK), |index, chunk| {
-            fill(chunk, index * CHUNK)?;
-            Ok(self.of_chunk(chunk))
-        })
-    }
-
-    fn of_chunk(&self, chunk: &[u8]) -> Hash {
+    /// The code of a chunk.
+    pub(super) fn of_chunk(&self, chunk: &[u8]) -> Hash {
         blake3::keyed_hash(&self.chunk, chunk)
     }
 }
@@ -80,12 +66,6 @@ mod tests {
         let mut content: Vec<u8> = (0..10).flat_map(of_index).collect();
         let codes = keys.of_chunks(&content);
         assert_eq!(codes.len(), 10);
-        let mut copy = vec![0; content.len()];
-        let filled = keys.of_chunks_to_fill(&mut copy, |chunk, at| {
-            chunk.copy_from_slice(&content[at..at + chunk.len()]);
-            Ok::<_, ()>(())
-        });
-        assert_eq!((filled.as_ref(), &copy), (Ok(&codes), &content));
         let file = |codes: &[Hash]| keys.of_file(b"header", codes, b"description");
         let mut swapped = codes.clone();
         swapped.swap(2, 3);

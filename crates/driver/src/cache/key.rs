@@ -110,24 +110,7 @@ impl CacheKey {
     /// # Errors
     /// As [`CacheKey::in_directory`], and [`KeyError::NoStateDirectory`], [`KeyError::Name`].
     pub fn of_device(name: &str) -> Result<Self, KeyError> {
-        let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-        let state = std::env::var_os("XDG_STATE_HOME").and_then(absolute).or_else(|| {
-            std::env::var_os("HOME").and_then(absolute).map(|home| home.join(".local/state"))
-        });
-        Self::in_state(&state.ok_or(KeyError::NoStateDirectory)?, name)
-    }
-
-    /// The same in another directory for state.
-    pub(super) fn in_state(state: &Path, name: &str) -> Result<Self, KeyError> {
-        let mut components = Path::new(name).components();
-        match (components.next(), components.next()) {
-            (Some(Component::Normal(only)), None) if only == name => {}
-            _ => return Err(KeyError::Name { name: name.to_owned() }),
-        }
-        let ours = state.join("nnhal");
-        // Whoever may write here could put another directory in the place of the device's.
-        drop(private_directory(&ours)?);
-        Self::in_directory(&ours.join(name))
+        Self::in_directory(&state_directory(name)?)
     }
 
     /// The key in a directory, which is made if it is missing, readable by its owner only. So is
@@ -151,6 +134,34 @@ impl CacheKey {
     pub(super) fn bytes(&self) -> &[u8; KEY_LENGTH] {
         &self.0
     }
+}
+
+/// `nnhal/NAME` in the directory for this user's state on this machine: `$XDG_STATE_HOME`, or `~/.local/state`. It is made if it is
+/// missing; what is in it is for its owner only.
+///
+/// # Errors
+/// [`KeyError::NoStateDirectory`], [`KeyError::Name`]; it is not what it should be, or a call failed.
+pub fn state_directory(name: &str) -> Result<PathBuf, KeyError> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let state = std::env::var_os("XDG_STATE_HOME").and_then(absolute).or_else(|| {
+        std::env::var_os("HOME").and_then(absolute).map(|home| home.join(".local/state"))
+    });
+    directory_in(&state.ok_or(KeyError::NoStateDirectory)?, name)
+}
+
+/// The same in another directory for state.
+pub(super) fn directory_in(state: &Path, name: &str) -> Result<PathBuf, KeyError> {
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(only)), None) if only == name => {}
+        _ => return Err(KeyError::Name { name: name.to_owned() }),
+    }
+    let ours = state.join("nnhal");
+    // Whoever may write here could put another directory in the place of the one in it.
+    drop(private_directory(&ours)?);
+    let path = ours.join(name);
+    drop(private_directory(&path)?);
+    Ok(path)
 }
 
 /// Not the secret.

@@ -13,15 +13,16 @@
 //! | 8 | 4 | [`FORMAT`] |
 //! | 12 | 4 | length of the description, `d` |
 //! | 16 | 8 | length of the content, `c` |
-//! | 24 | 8 | length of the file, `160 + c + d` |
+//! | 24 | 8 | length of the file, `160 + c + d + n` |
 //! | 32 | 32 | the client's token |
 //! | 64 | 32 | zeros |
 //! | 96 | 32 | the keyed code of the 96 bytes before, so that a long file of a stranger is not read |
 //! | 128 | `c` | the content: the engine's own bytes, or the model's constants |
 //! | `128 + c` | `d` | the description: who saved it, and how the content is to be read |
-//! | `128 + c + d` | 32 | the keyed code of the header, the codes of the content's chunks, and the description |
+//! | `128 + c + d` | `n` | the keyed codes of the content's chunks |
+//! | `128 + c + d + n` | 32 | the keyed code of the header, the codes of the chunks, and the description |
 //!
-//! Each MiB of the content is a chunk with a keyed code, under a key of its own; these codes are not in the file. Threads
+//! Each MiB of the content is a chunk with a keyed code of 32 bytes, under a key of its own. Threads
 //! read and check chunks side by side. Numbers are little endian. The description is in the format of
 //! [postcard](https://docs.rs/postcard); only what a holder of the key wrote gets that far.
 //!
@@ -30,8 +31,9 @@
 //! that says what was found, and a `GENERAL_FAILURE` for the client.
 //!
 //! A file is read once, into memory that no one else can write; that copy is what is checked and
-//! used, so rewriting the file at the same time is harmless (contract: CACHE-13). A memfd that is sealed
-//! against writing is such memory itself: it is mapped, and all processes that load it share its pages.
+//! used, so rewriting the file at the same time is harmless (contract: CACHE-13). A caller of this process may know
+//! that no one has changed the file, or that no one will ([`CacheTrust`]): then the content's codes are not computed again, or its
+//! pages are used where they are.
 //!
 //! ```
 //! use nnhal_driver::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache};
@@ -75,7 +77,7 @@ pub use described::DescribedSubgraph;
 pub use error::{CacheError, FileKind};
 pub use files::CacheFiles;
 pub use identity::Identity;
-pub use key::{CacheKey, KEY_LENGTH, KeyError};
+pub use key::{CacheKey, KEY_LENGTH, KeyError, state_directory};
 pub use sealed::{FORMAT, LENGTH_LIMIT};
 
 use crate::engine::CompileOptions;
@@ -84,7 +86,7 @@ use crate::interface::Interface;
 use bytes::Bytes;
 use code::CodeKeys;
 use description::{Description, Parts};
-use nnhal_hal::{CacheFilesNeeded, Extension, Model};
+use nnhal_hal::{CacheFilesNeeded, CacheTrust, Extension, Model};
 use nnhal_ops::ValidModel;
 use std::fmt;
 
@@ -180,12 +182,16 @@ impl ModelCache {
     /// # Errors
     /// As [`ModelCache::load`].
     pub fn check(&self, files: CacheFiles<'_>) -> Result<(), CacheError> {
-        self.open(files).map(drop)
+        self.open(files, CacheTrust::None).map(drop)
     }
 
-    fn open(&self, files: CacheFiles<'_>) -> Result<(Bytes, CompileOptions, Parts), CacheError> {
+    fn open(
+        &self,
+        files: CacheFiles<'_>,
+        trust: CacheTrust,
+    ) -> Result<(Bytes, CompileOptions, Parts), CacheError> {
         let file = files.only_model_file()?;
-        let (content, description) = sealed::read(&file, &self.keys, files.token)?;
+        let (content, description) = sealed::read(&file, &self.keys, files.token, trust)?;
         let (options, parts) =
             Description::from_bytes(&description, &self.identity)?.into_parts()?;
         Ok((content, options, parts))
@@ -198,7 +204,20 @@ impl ModelCache {
     /// [`CacheError`]; whichever, for the client it is a `GENERAL_FAILURE` (contract: CACHE-5 to
     /// CACHE-11).
     pub fn load(&self, files: CacheFiles<'_>, offered: &[Extension]) -> Result<Stored, CacheError> {
-        let (content, options, parts) = self.open(files)?;
+        self.load_trusted(files, CacheTrust::None, offered)
+    }
+
+    /// As [`ModelCache::load`], by a caller who may know more of the files.
+    ///
+    /// # Errors
+    /// As [`ModelCache::load`].
+    pub fn load_trusted(
+        &self,
+        files: CacheFiles<'_>,
+        trust: CacheTrust,
+        offered: &[Extension],
+    ) -> Result<Stored, CacheError> {
+        let (content, options, parts) = self.open(files, trust)?;
         match parts {
             Parts::Program { version, inputs, outputs, extension_name_to_prefix } => {
                 let table = Model { extension_name_to_prefix, ..Model::default() };

@@ -1,17 +1,18 @@
-//! The file: a header, two parts, and the keyed code of it all. See the [table](super).
+//! The file: a header, three parts, and the keyed code of it all. See the [table](super).
 
-use super::code::CodeKeys;
+use super::code::{CHUNK, CodeKeys};
 use super::error::CacheError;
+use crate::side_by_side::side_by_side;
 use blake3::Hash;
 use bytes::Bytes;
-use nnhal_hal::CacheToken;
-use nnhal_hal::memory::{map_sealed, zeros_in_huge_pages};
+use nnhal_hal::memory::{map_own_file, zeros_in_huge_pages};
+use nnhal_hal::{CacheToken, CacheTrust};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
 /// such a device. It bounds what a file with holes can make us read.
@@ -23,7 +24,9 @@ const MAGIC: [u8; 8] = *b"nnhalc\r\n";
 const HEADER_LENGTH: usize = 96;
 const CODE_LENGTH: usize = blake3::OUT_LEN;
 /// Where the content begins: behind the header and its code.
-const CONTENT_AT: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
+const CONTENT_AT: u64 = CONTENT_START as u64;
+/// The same in memory.
+const CONTENT_START: usize = HEADER_LENGTH + CODE_LENGTH;
 /// What a file has besides its parts.
 const FRAME_LENGTH: u64 = CONTENT_AT + CODE_LENGTH as u64;
 
@@ -38,7 +41,12 @@ struct Header {
 impl Header {
     fn file_length(self) -> Option<u64> {
         let parts = self.content_length.checked_add(u64::from(self.description_length))?;
-        parts.checked_add(FRAME_LENGTH)
+        parts.checked_add(self.codes_length())?.checked_add(FRAME_LENGTH)
+    }
+
+    /// Bytes of the codes of the content's chunks.
+    fn codes_length(self) -> u64 {
+        self.content_length.div_ceil(CHUNK as u64) * CODE_LENGTH as u64
     }
 
     fn to_bytes(self, file_length: u64) -> [u8; HEADER_LENGTH] {
@@ -107,11 +115,13 @@ pub(super) fn write(
     }
     let header = header.to_bytes(length);
     let header_code = keys.of_header(&header);
-    let code = keys.of_file(&header, &keys.of_chunks(content), description);
+    let codes = keys.of_chunks(content);
+    let code = keys.of_file(&header, &codes, description);
+    let codes: Vec<u8> = codes.iter().flat_map(|code| *code.as_bytes()).collect();
     let truncate = || file.set_len(0).map_err(CacheError::system("ftruncate"));
     truncate()?;
-    let parts: [&[u8]; 5] =
-        [&header, header_code.as_bytes(), content, description, code.as_bytes()];
+    let parts: [&[u8]; 6] =
+        [&header, header_code.as_bytes(), content, description, &codes, code.as_bytes()];
     let mut position = 0;
     for part in parts {
         if let Err(error) = file.write_all_at(part, position) {
@@ -124,52 +134,38 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Content and description of a file that was saved with this key under this token. They are copies, unless no
-/// one can change the file: then they are the file's own pages, which other processes may have too.
+/// Content and description of a file that was saved with this key under this token. The content is authenticated unless the
+/// caller knows better, all else always. They are copies, unless the file is used where it is.
 pub(super) fn read(
     file: &File,
     keys: &CodeKeys,
     token: &CacheToken,
+    trust: CacheTrust,
 ) -> Result<(Bytes, Bytes), CacheError> {
     let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
-    match map_sealed(file) {
-        Some(memory) if memory.as_ref().len() as u64 == length => {
-            read_mapped(&Bytes::from_owner(memory), keys, token)
+    let read_at = |bytes: &mut [u8], position| file.read_exact_at(bytes, position);
+    let mapped = if trust == CacheTrust::WhileInUse { map_own_file(file) } else { None };
+    match (mapped, trust) {
+        (Some(memory), _) => {
+            let memory = Bytes::from_owner(memory);
+            let content = |length, _: &[Hash]| {
+                let end = length_of(length)?.checked_add(CONTENT_START);
+                let end = end.filter(|end| *end <= memory.len());
+                let end = end.ok_or(CacheError::NoRoom { length })?;
+                Ok(memory.slice(CONTENT_START..end))
+            };
+            parts(length, read_at, content, keys, token)
         }
-        _ => {
-            let read_at = |bytes: &mut [u8], position| file.read_exact_at(bytes, position);
-            read_parts(length, read_at, keys, token)
+        (None, CacheTrust::None) => read_parts(length, read_at, keys, token),
+        (None, CacheTrust::WhileLoading | CacheTrust::WhileInUse) => {
+            let content = |length, _: &[Hash]| copied(length, read_at, |_, _| true);
+            parts(length, read_at, content, keys, token)
         }
     }
 }
 
-/// The same of memory that no one changes.
-fn read_mapped(
-    file: &Bytes,
-    keys: &CodeKeys,
-    token: &CacheToken,
-) -> Result<(Bytes, Bytes), CacheError> {
-    let range = |position: u64, length: u64| -> Option<_> {
-        let start = usize::try_from(position).ok()?;
-        let end = start.checked_add(usize::try_from(length).ok()?)?;
-        (end <= file.len()).then_some(start..end)
-    };
-    let read_at = |bytes: &mut [u8], position| -> io::Result<()> {
-        let from = range(position, bytes.len() as u64).ok_or(io::ErrorKind::UnexpectedEof)?;
-        bytes.copy_from_slice(&file[from]);
-        Ok(())
-    };
-    let content = |position, length| {
-        let content = range(position, length).ok_or(CacheError::NoRoom { length })?;
-        let content = file.slice(content);
-        let codes = keys.of_chunks(&content);
-        Ok((content, codes))
-    };
-    parts(file.len() as u64, read_at, content, keys, token)
-}
-
 /// The same of `length` bytes that `read_at` copies to a place from a position on, on several threads if there are
-/// many.
+/// many. All are authenticated.
 ///
 /// Every byte is read once, and no more memory is taken than there are bytes.
 pub(super) fn read_parts(
@@ -178,24 +174,34 @@ pub(super) fn read_parts(
     keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
-    let content = |position, length| {
-        let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
-        let wanted = usize::try_from(length).unwrap_or(pages.len());
-        let fill = |chunk: &mut [u8], at| read_at(chunk, position + at as u64);
-        let codes = keys
-            .of_chunks_to_fill(&mut pages[..wanted], fill)
-            .map_err(CacheError::system("pread"))?;
-        Ok((Bytes::from_owner(pages).slice(..wanted), codes))
+    let content = |length, codes: &[Hash]| {
+        copied(length, &read_at, |index, chunk| Some(&keys.of_chunk(chunk)) == codes.get(index))
     };
     parts(length, &read_at, content, keys, token)
 }
 
-/// Content and description of `length` bytes, of which `read_at` copies few, and `content` gives many with the codes
+/// A copy of the content, of which each chunk is `right`.
+fn copied(
+    length: u64,
+    read_at: impl Fn(&mut [u8], u64) -> io::Result<()> + Sync,
+    right: impl Fn(usize, &[u8]) -> bool + Sync,
+) -> Result<Bytes, CacheError> {
+    let wanted = length_of(length)?;
+    let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
+    side_by_side(pages[..wanted].chunks_mut(CHUNK), |index, chunk| {
+        let position = CONTENT_AT + (index * CHUNK) as u64;
+        read_at(chunk, position).map_err(CacheError::system("pread"))?;
+        if right(index, chunk) { Ok(()) } else { Err(CacheError::Altered) }
+    })?;
+    Ok(Bytes::from_owner(pages).slice(..wanted))
+}
+
+/// Content and description of `length` bytes, of which `read_at` copies few, and `content` gives many, given how many and the codes
 /// of their chunks.
 fn parts(
     length: u64,
     read_at: impl Fn(&mut [u8], u64) -> io::Result<()>,
-    content: impl Fn(u64, u64) -> Result<(Bytes, Vec<Hash>), CacheError>,
+    content: impl Fn(u64, &[Hash]) -> Result<Bytes, CacheError>,
     keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
@@ -217,22 +223,29 @@ fn parts(
     if keys.of_header(&header_bytes) != found {
         return Err(CacheError::Altered);
     }
-    let (content, chunks) = content(CONTENT_AT, header.content_length)?;
-    let mut description = zeroed(header.description_length)?;
+    let mut description = zeroed(header.description_length.into())?;
     read_at(&mut description, CONTENT_AT + header.content_length)?;
+    let mut codes = zeroed(header.codes_length())?;
+    read_at(&mut codes, length - CODE_LENGTH as u64 - header.codes_length())?;
+    let (codes, _) = codes.as_chunks::<CODE_LENGTH>();
+    let codes: Vec<Hash> = codes.iter().map(|code| Hash::from_bytes(*code)).collect();
     read_at(&mut found, length - CODE_LENGTH as u64)?;
-    if keys.of_file(&header_bytes, &chunks, &description) != found {
+    if keys.of_file(&header_bytes, &codes, &description) != found {
         return Err(CacheError::Altered);
     }
     if header.token != *token {
         return Err(CacheError::Token);
     }
-    Ok((content, description.into()))
+    Ok((content(header.content_length, &codes)?, description.into()))
 }
 
-fn zeroed(length: u32) -> Result<Vec<u8>, CacheError> {
-    let no_room = CacheError::NoRoom { length: length.into() };
-    let Ok(wanted) = usize::try_from(length) else { return Err(no_room) };
+fn length_of(length: u64) -> Result<usize, CacheError> {
+    usize::try_from(length).map_err(|_| CacheError::NoRoom { length })
+}
+
+fn zeroed(length: u64) -> Result<Vec<u8>, CacheError> {
+    let no_room = CacheError::NoRoom { length };
+    let wanted = length_of(length)?;
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(wanted).is_err() {
         return Err(no_room);

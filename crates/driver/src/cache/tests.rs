@@ -169,9 +169,47 @@ fn of_a_strangers_file_little_is_read() {
 }
 
 #[test]
+fn what_a_caller_knows_is_not_authenticated_again() {
+    let (cache, file) = (cache(), tempfile::tempfile().unwrap());
+    let content: Vec<u8> = (0..=250).cycle().take(9 * code::CHUNK + 9).collect();
+    let description = describe(&cache.identity);
+    sealed::write(&file, &cache.keys, &TOKEN, &content, &description).unwrap();
+    let read = |trust| sealed::read(&file, &cache.keys, &TOKEN, trust);
+    let all = [CacheTrust::None, CacheTrust::WhileLoading, CacheTrust::WhileInUse];
+    for trust in all {
+        let expected = (content.clone().into(), description.clone().into());
+        assert_eq!(read(trust).unwrap(), expected, "{trust:?}");
+    }
+    // A chunk: who says that it is known is believed.
+    file.write_all_at(&[251], 128 + 5_000_000).unwrap();
+    assert!(matches!(read(CacheTrust::None), Err(CacheError::Altered)));
+    for trust in [CacheTrust::WhileLoading, CacheTrust::WhileInUse] {
+        assert_eq!(read(trust).unwrap().0[5_000_000], 251);
+    }
+    // Copied, or where it is.
+    let [copy, pages] =
+        [CacheTrust::WhileLoading, CacheTrust::WhileInUse].map(|it| read(it).unwrap().0);
+    file.write_all_at(&content[5_000_000..][..1], 128 + 5_000_000).unwrap();
+    assert_eq!((copy[5_000_000], pages[5_000_000]), (251, content[5_000_000]));
+    assert_eq!(pages.as_ptr().align_offset(64), 0);
+    // All else is authenticated, whoever says what.
+    let length = file.metadata().unwrap().len();
+    for at in [20, 40, 70, 100, 128 + content.len() as u64, length - 300, length - 1] {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+        for trust in all {
+            assert!(read(trust).is_err(), "byte {at}, {trust:?}");
+        }
+        file.write_all_at(&byte, at).unwrap();
+    }
+}
+
+#[test]
 fn what_is_saved_has_a_limit() {
     let file = tempfile::tempfile().unwrap();
-    let long = usize::try_from(LENGTH_LIMIT).unwrap() - 159;
+    let codes = 32 * 1024;
+    let long = usize::try_from(LENGTH_LIMIT).unwrap() - codes - 159;
     // Zeros that no one touches take no memory.
     let content = vec![0; long];
     let error = sealed::write(&file, &cache().keys, &TOKEN, &content, &[]).unwrap_err();
@@ -185,7 +223,11 @@ fn key_file(state: &TempDir) -> std::path::PathBuf {
 }
 
 fn key(state: &Path) -> Result<CacheKey, KeyError> {
-    CacheKey::in_state(state, "a-b")
+    key_of(state, "a-b")
+}
+
+fn key_of(state: &Path, name: &str) -> Result<CacheKey, KeyError> {
+    CacheKey::in_directory(&key::directory_in(state, name)?)
 }
 
 #[test]
@@ -193,7 +235,7 @@ fn cache_16_a_key_is_made_once_and_is_the_owners_only() {
     let state = tempdir().unwrap();
     let first = key(state.path()).unwrap();
     assert_eq!(first.bytes(), key(state.path()).unwrap().bytes());
-    assert_ne!(first.bytes(), CacheKey::in_state(state.path(), "a-c").unwrap().bytes());
+    assert_ne!(first.bytes(), key_of(state.path(), "a-c").unwrap().bytes());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let file = key_file(&state);
     assert_eq!(mode(&file), 0o600);
@@ -349,7 +391,7 @@ fn cache_16_symbolic_links_and_other_things_are_no_keys() {
 fn names_that_lead_elsewhere_name_no_directory() {
     let state = tempdir().unwrap();
     for name in ["", ".", "..", "a/b", "/a", "a/", "../a", "./a"] {
-        let error = CacheKey::in_state(state.path(), name).unwrap_err();
+        let error = key_of(state.path(), name).unwrap_err();
         assert!(matches!(&error, KeyError::Name { name: found } if found == name), "{error}");
     }
     assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);

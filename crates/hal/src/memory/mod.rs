@@ -38,7 +38,7 @@ mod lent;
 mod loan;
 mod machine;
 mod mapping;
-mod sealed;
+mod own_file;
 mod view;
 mod weight_pool;
 mod zeros;
@@ -46,7 +46,7 @@ mod zeros;
 pub use error::MemoryError;
 pub use loan::Loan;
 pub use machine::machine_memory;
-pub use sealed::{Sealed, map_sealed, seal};
+pub use own_file::{OwnFile, map_own_file};
 pub use view::MemoryView;
 pub use weight_pool::{KeptWeights, WeightPool};
 pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
@@ -395,6 +395,14 @@ impl Memory {
     /// [`Memory::size`]; [`Memory::from_parts`] is the way back.
     pub fn parts(&self) -> (&[OwnedFd], &[i32]) {
         (&self.0.fds, &self.0.integers)
+    }
+
+    /// The file that it is a part of, and where in it the part begins; `None` for other kinds of memory.
+    pub fn file_part(&self) -> Option<(BorrowedFd<'_>, u64)> {
+        match (self.0.kind, &self.0.fds[..]) {
+            (MemoryKind::MmapFd, [file]) => Some((file.as_fd(), self.0.offset)),
+            _ => None,
+        }
     }
 
     /// Whether both are clones of one memory. Two memories made of one descriptor are not.

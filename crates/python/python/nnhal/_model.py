@@ -328,8 +328,9 @@ def load(
     use processors unless said; ``priority`` is ``low``, ``medium`` or ``high``; ``preference``
     ``fast_single_answer``, ``sustained_speed`` or ``low_power``. Timeouts are seconds: of a run,
     of preparing, of each WHILE of the model. ``cache_dir`` keeps prepared models, so that the next start
-    is faster; with ``share_weights`` processes that load the same file with the same options have their packed weights
-    in memory only once (Linux). ``signature`` chooses among the file's signatures: they may be of different subgraphs.
+    is faster; with ``share_weights`` packed weights are used where they are in these files: loading takes a few
+    milliseconds, and processes that load the same file with the same options have them in memory only once. Nothing may
+    write such a file meanwhile (nnhal itself replaces it). ``signature`` chooses among the file's signatures: they may be of different subgraphs.
     With ``dequantized_weights`` layers of floats with 8-bit weights (dynamic-range quantization) are computed in floats,
     with weights that are dequantized first: nearer to the model before it was quantized, and slower.
     """
