@@ -57,6 +57,10 @@ fn file(bytes: &[u8]) -> [OwnedFd; 1] {
     [file.into()]
 }
 
+fn files(model: &[OwnedFd]) -> CacheFiles<'_> {
+    CacheFiles { model, data: &[], token: &TOKEN }
+}
+
 fn bytes(fd: &OwnedFd) -> Vec<u8> {
     let file = File::from(fd.try_clone().expect("a duplicate"));
     let mut bytes = vec![0; file.metadata().expect("a length").len() as usize];
@@ -66,7 +70,6 @@ fn bytes(fd: &OwnedFd) -> Vec<u8> {
 
 fuzz_target!(|data: &[u8]| {
     let cache = ModelCache::new(&CacheKey::new(KEY), identity());
-    let files = |model| CacheFiles { model, data: &[], token: &TOKEN };
     let Some((kind, data)) = data.split_first() else { return };
     if kind % 2 == 0 {
         for trust in [CacheTrust::None, CacheTrust::WhileLoading, CacheTrust::WhileInUse] {
