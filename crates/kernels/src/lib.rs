@@ -69,6 +69,7 @@ pub mod recurrent;
 pub mod reduction;
 mod requantize;
 pub mod resize;
+pub mod separable_convolution;
 pub mod softmax;
 mod team;
 pub mod top_k;

@@ -109,6 +109,15 @@ impl Work {
                 };
                 format!("{kind} {height}x{width}{residual}{}", it.elements.text())
             }
+            Self::SeparableConvolution(it) => {
+                let [height, width] = it.shapes.depthwise.filter;
+                let kinds = ["convolution 1x1", "depthwise convolution", "convolution 1x1"];
+                let parts = kinds.iter().zip(&it.epilogues).filter_map(|(kind, epilogue)| {
+                    Some(format!("{kind}{}", epilogue.as_ref()?.text()))
+                });
+                let parts: Vec<_> = parts.collect();
+                format!("separable convolution {height}x{width} [{}]", parts.join(", "))
+            }
             Self::TransposedConvolution(it) => {
                 let [height, width] = it.shape.filter;
                 format!("transposed convolution {height}x{width}{}", it.elements.text())

@@ -17,7 +17,7 @@ pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
     Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization, RequantizedMean,
-    TransposedConvolution, Work,
+    SeparableConvolution, TransposedConvolution, Work,
 };
 
 use nnhal_driver::{Charge, OperationPlace};

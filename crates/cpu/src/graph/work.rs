@@ -5,6 +5,7 @@ use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::elementwise::Step;
 use nnhal_kernels::quantization::Activations;
+use nnhal_kernels::separable_convolution::float::Shapes;
 use nnhal_kernels::transposed_convolution;
 use nnhal_ops::AnyOperation;
 
@@ -19,6 +20,9 @@ pub(crate) enum Work {
     /// could be merged into it. Inputs: image, filter, bias, and the residual, if it has one. To
     /// FULLY_CONNECTED every row of the input is a pixel.
     Convolution(Convolution),
+    /// A depthwise convolution of floats with 1x1 convolutions around it. Inputs: image, filter and bias of each
+    /// convolution, and the residual of the last one, if it has one.
+    SeparableConvolution(Box<SeparableConvolution>),
     /// TRANSPOSE_CONV_2D of NHWC images with a constant filter and bias. Inputs: image, filter, bias.
     TransposedConvolution(TransposedConvolution),
     /// Functions of floats, element by element, one after the other. The first input is the value
@@ -47,6 +51,14 @@ pub(crate) struct Convolution {
     /// The layout of the filter: `[1, height, width, depth_out]`, or `[depth_out, height, width, depth]`.
     pub(crate) is_depthwise: bool,
     pub(crate) elements: Elements,
+}
+
+/// See [`Work::SeparableConvolution`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SeparableConvolution {
+    pub(crate) shapes: Shapes,
+    /// Of those convolutions that there are.
+    pub(crate) epilogues: [Option<Epilogue>; 3],
 }
 
 /// What is multiplied and added in a convolution, and what becomes of the sums.

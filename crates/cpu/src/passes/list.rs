@@ -2,11 +2,12 @@
 
 use super::{
     activations, chains, convolutions, gates, layout, matmul, maxima, means, normalization,
-    padding, residuals, softmax, tables, views,
+    padding, residuals, separable, softmax, tables, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 
 /// A rewriting of the graph into one that computes the same with less work.
@@ -25,10 +26,12 @@ pub(crate) enum Run {
     Short(fn(&mut Graph<'_>)),
     /// May copy constants, and asks the budget.
     Long(fn(&mut Graph<'_>, &Budget) -> Result<(), EngineError>),
+    /// As `Short`; what is worth it depends on how many threads share the steps.
+    ByThreads(fn(&mut Graph<'_>, NonZero<usize>)),
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 17] = [
+pub(crate) static PASSES: [Pass; 18] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -114,6 +117,11 @@ pub(crate) static PASSES: [Pass; 17] = [
         meaning: "As `maxima`, of tables.",
         run: Run::Short(maxima::run_of_tables),
     },
+    Pass {
+        name: "separable",
+        meaning: "Depthwise and 1x1 convolutions of floats that follow each other are computed strip by strip where images are large.",
+        run: Run::ByThreads(separable::run),
+    },
 ];
 
 /// Which passes run. What those that do not run would have changed is computed in slower steps, some by
@@ -124,7 +132,7 @@ pub(crate) static PASSES: [Pass; 17] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 17);
+/// assert_eq!(Passes::names().count(), 18);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

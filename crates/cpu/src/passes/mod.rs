@@ -12,6 +12,7 @@ mod means;
 mod normalization;
 mod padding;
 mod residuals;
+mod separable;
 mod softmax;
 mod tables;
 mod views;
@@ -24,12 +25,14 @@ use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::facts::Movement;
+use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
-/// its number from 1 on. It is enough to ask the budget between them.
+/// its number from 1 on. It is enough to ask the budget between them. As many threads are to share the steps.
 pub(crate) fn run(
     graph: &mut Graph<'_>,
     passes: Passes,
+    threads: NonZero<usize>,
     budget: &Budget,
     mut after: impl FnMut(usize, &Pass, &Graph<'_>),
 ) -> Result<(), EngineError> {
@@ -43,6 +46,7 @@ pub(crate) fn run(
         match pass.run {
             Run::Short(run) => run(graph),
             Run::Long(run) => run(graph, budget)?,
+            Run::ByThreads(run) => run(graph, threads),
         }
         after(number, pass, graph);
     }

@@ -114,7 +114,7 @@ impl Plan {
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
         let operands = graph.values.len();
-        passes::run(&mut graph, settings.passes, budget, |_, _, _| ())?;
+        passes::run(&mut graph, settings.passes, settings.threads, budget, |_, _, _| ())?;
         budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {

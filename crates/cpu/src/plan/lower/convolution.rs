@@ -6,6 +6,7 @@ use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
+use nnhal_kernels::separable_convolution::float::{Layer, SeparableConvolution};
 use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
@@ -88,6 +89,51 @@ pub(super) fn lower(
         epilogue,
         preparation,
     )?;
+    Ok(Draft::new(node, OfImages { kernel, strides }, inputs))
+}
+
+pub(super) fn separable(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &graph::SeparableConvolution,
+    preparation: &mut Preparation,
+) -> Result<Draft, TooLarge> {
+    let graph::SeparableConvolution { shapes, epilogues } = convolution;
+    let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
+    // Where the filter of each convolution is among the inputs, and behind it the bias.
+    let mut next = 1;
+    let positions = epilogues.map(|epilogue| {
+        epilogue.map(|epilogue| {
+            next += 2;
+            (next - 2, float_epilogue(epilogue))
+        })
+    });
+    let residual = node.inputs.get(next).copied();
+    // Of all three: a kernel packs them one after the other.
+    let mut constants = Vec::new();
+    for (position, epilogue) in positions.into_iter().flatten() {
+        let filter = value(position).weight_floats(preparation, &builder.scratch);
+        let filter = filter.ok_or_else(|| value(position).unreadable())?;
+        let bias = value(position + 1).constant_floats();
+        let bias = bias.ok_or_else(|| value(position + 1).unreadable())?;
+        constants.push((filter, bias, epilogue));
+    }
+    let mut layers = constants.iter().map(|(filter, bias, epilogue)| Layer {
+        filter,
+        bias,
+        epilogue: *epilogue,
+    });
+    let layers = positions.map(|position| position.and_then(|_| layers.next()));
+    let image = shapes.before.as_ref().unwrap_or(&shapes.depthwise);
+    let output_channels = shapes.behind.as_ref().unwrap_or(&shapes.depthwise).output_channels;
+    let strides = PixelStrides {
+        input: stride(node.inputs[0], image.input_channels),
+        residual: residual.map_or(0, |residual| stride(residual, output_channels)),
+        output: stride(node.outputs[0], output_channels),
+    };
+    let kernel = SeparableConvolution::prepare(shapes, strides.input, layers, preparation)?;
+    let inputs = [node.inputs[0]].into_iter().chain(residual);
     Ok(Draft::new(node, OfImages { kernel, strides }, inputs))
 }
 

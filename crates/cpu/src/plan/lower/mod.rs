@@ -52,6 +52,9 @@ pub(crate) fn lower(
                 quantized::lower(builder, node, it, bytes, preparation).map(one)
             }
         },
+        Work::SeparableConvolution(it) => {
+            convolution::separable(builder, node, it, preparation).map(one)
+        }
         Work::TransposedConvolution(it) => match it.elements {
             Elements::Floats { epilogue, .. } => {
                 convolution::transposed(builder, node, it, epilogue, preparation).map(one)

@@ -21,7 +21,7 @@ use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
-use sliding::Sliding;
+pub(crate) use sliding::Sliding;
 use std::ops::Range;
 pub(crate) use wide::{Weights, Wide};
 
@@ -98,7 +98,8 @@ impl DepthwiseConvolution {
         let method = if Sliding::suits(shape) {
             let panels = panels(preparation, Sliding::blocking(preparation.set()))?;
             let stride = input_pixel_stride;
-            Method::Sliding(Sliding::new(shape, stride, panels, epilogue, preparation)?)
+            let threads = preparation.threads();
+            Method::Sliding(Sliding::new(shape, stride, panels, epilogue, threads, preparation)?)
         } else if Direct::suits(shape) {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?)
         } else if Wide::suits(shape) {

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A depthwise convolution cut into strips of rows.
 #[derive(Debug)]
-pub(super) struct Sliding {
+pub(crate) struct Sliding {
     shape: Shape,
     isa: Isa,
     panels: Panels,
@@ -65,7 +65,7 @@ const SET_DISTANCE: usize = 2048;
 
 impl Sliding {
     /// Whether there are kernels for such filters.
-    pub(super) fn suits(shape: &Shape) -> bool {
+    pub(crate) fn suits(shape: &Shape) -> bool {
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
         shape.filter == [filter; 2]
             && shape.stride == [stride; 2]
@@ -75,18 +75,23 @@ impl Sliding {
     }
 
     /// How filters are packed for it.
-    pub(super) fn blocking(set: InstructionSet) -> Blocking {
+    pub(crate) fn blocking(set: InstructionSet) -> Blocking {
         Blocking { vectors: 1, ..Blocking::of(set) }
     }
 
-    pub(super) fn new(
+    /// Cuts the work for this number of threads.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    pub(crate) fn new(
         shape: &Shape,
         pixel_stride: usize,
         panels: Panels,
         epilogue: Epilogue,
+        threads: usize,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        let (set, threads) = (preparation.set(), preparation.threads());
+        let set = preparation.set();
         panels.check(Self::blocking(set), shape.taps(), [1, shape.output_channels]);
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
         let most = most_rows(Isa::of(set).registers(), filter, stride);
@@ -193,36 +198,43 @@ impl Sliding {
         output: ImageMut<'_, f32>,
     ) {
         assert_eq!(*shape, self.shape, "another shape");
-        if !super::check(shape, self.pixel_stride, &input, residual.as_ref(), &output) {
-            return;
+        if let Some(pass) = self.pass(input, residual, output) {
+            let tasks = self.strip_parts * self.panel_parts;
+            team.run_long(tasks, &|task, stop| pass.task(task, &mut Pace::new(stop)));
         }
-        let output_stride = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
-        let pass = Pass { sliding: self, shape, input, residual, output_stride, output };
-        let strips = shape.batch * self.strips.len();
-        team.run_long(self.strip_parts * self.panel_parts, &|task, stop| {
-            let mut pace = Pace::new(stop);
-            let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
-            for strip in part(strips, self.strip_parts, task / self.panel_parts) {
-                for columns in &self.columns {
-                    // Mostly all of them.
-                    for first in panels.clone().step_by(MOST_PANELS) {
-                        let panels = first..panels.end.min(first + MOST_PANELS);
-                        let products =
-                            panels.len() * self.panels.blocking().columns() * shape.taps();
-                        if pace.is_over(columns.count.saturating_mul(products)) {
-                            return;
-                        }
-                        pass.strip(
-                            strip / self.strips.len(),
-                            &self.strips[strip % self.strips.len()],
-                            columns,
-                            panels,
-                        );
-                    }
-                }
+    }
+
+    /// As [`Self::run`], by the calling thread, inside a task.
+    ///
+    /// # Panics
+    /// If an image is smaller than the shape says, or the stride of the input's pixels is
+    /// another than was prepared for.
+    pub(crate) fn run_in_task(
+        &self,
+        pace: &mut Pace<'_>,
+        input: Image<'_, f32>,
+        output: ImageMut<'_, f32>,
+    ) {
+        if let Some(pass) = self.pass(input, None, output) {
+            for task in 0..self.strip_parts * self.panel_parts {
+                pass.task(task, pace);
             }
-        });
+        }
+    }
+
+    /// None if there is nothing to compute.
+    fn pass<'a>(
+        &'a self,
+        input: Image<'a, f32>,
+        residual: Option<Image<'a, f32>>,
+        output: ImageMut<'a, f32>,
+    ) -> Option<Pass<'a>> {
+        let shape = &self.shape;
+        super::check(shape, self.pixel_stride, &input, residual.as_ref(), &output).then(|| {
+            let output_stride = output.pixel_stride;
+            let output = DisjointOutput::new(output.values);
+            Pass { sliding: self, shape, input, residual, output_stride, output }
+        })
     }
 }
 
@@ -241,6 +253,25 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    fn task(&self, task: usize, pace: &mut Pace<'_>) {
+        let Sliding { panels: all, strips, strip_parts, panel_parts, .. } = self.sliding;
+        let panels = part(all.count(), *panel_parts, task % panel_parts);
+        for strip in part(self.shape.batch * strips.len(), *strip_parts, task / panel_parts) {
+            for columns in &self.sliding.columns {
+                // Mostly all of them.
+                for first in panels.clone().step_by(MOST_PANELS) {
+                    let panels = first..panels.end.min(first + MOST_PANELS);
+                    let products = panels.len() * all.blocking().columns() * self.shape.taps();
+                    if pace.is_over(columns.count.saturating_mul(products)) {
+                        return;
+                    }
+                    let rows = &strips[strip % strips.len()];
+                    self.strip(strip / strips.len(), rows, columns, panels);
+                }
+            }
+        }
+    }
+
     fn strip(&self, image: usize, rows: &Rows, columns: &Columns, panels: Range<usize>) {
         if panels.is_empty() {
             return;

@@ -256,6 +256,30 @@ impl Gemm {
         });
     }
 
+    /// As [`Self::run`], by the calling thread, inside a task.
+    ///
+    /// # Panics
+    /// As of [`Self::run`].
+    pub(crate) fn run_in_task(
+        &self,
+        stop: &Stop,
+        rows: &dyn Rows,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+    ) {
+        assert_eq!(self.rows.scratch_values, 0, "rows that need scratch memory");
+        let places = Places::Even(output.pixel_stride);
+        let output = DisjointOutput::new(output.values);
+        // SAFETY: there is no other product.
+        let product =
+            unsafe { self.product(rows, self.panels.all_values(), residual, &output, places) };
+        let Some(product) = product else { return };
+        for task in 0..self.tasks() {
+            // SAFETY: each task is run once.
+            unsafe { product.task(task, &mut [], stop) };
+        }
+    }
+
     /// The right side.
     pub(crate) fn panels(&self) -> &Panels {
         &self.panels

@@ -197,7 +197,7 @@ impl Panels {
         self.cut.count()
     }
 
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.cut.depth
     }
 

@@ -1,0 +1,443 @@
+//! [`SeparableConvolution`] of float32 images.
+//!
+//! What is between the convolutions is often several times as large as what goes in and comes out, and too large for the caches. So it
+//! is computed strip by strip, some rows of the output at a time, in memory that stays in the second cache; the rows that the next strip
+//! sees as well are kept.
+#![allow(unsafe_code)]
+
+use crate::convolution::Shape;
+use crate::depthwise::float::Sliding;
+use crate::disjoint::DisjointOutput;
+use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
+use crate::image::values_needed;
+use crate::lines::{LINE_BYTES, Line};
+use crate::of_images::{ImageKernel, Images};
+use crate::team::{Pace, part};
+use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
+use std::ops::Range;
+
+/// A depthwise convolution and 1x1 convolutions around it, with their filters packed and their work cut into strips.
+#[derive(Debug)]
+pub struct SeparableConvolution {
+    shapes: Shapes,
+    set: InstructionSet,
+    /// The strips of one image.
+    strips: Vec<Strip>,
+    /// Of the convolution before, by number of rows that are computed at once.
+    before: Vec<(usize, Gemm)>,
+    /// For the strips that have the same sizes.
+    sizes: Vec<Sizes>,
+    input_pixel_stride: usize,
+    tasks: usize,
+    /// Of scratch memory of a task: for rows of the depthwise convolution's input, and then of its output.
+    values: [usize; 2],
+}
+
+/// The sizes of the convolutions that are one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shapes {
+    /// The 1x1 convolution before, if there is one.
+    pub before: Option<Shape>,
+    /// The depthwise convolution.
+    pub depthwise: Shape,
+    /// The 1x1 convolution behind, if there is one.
+    pub behind: Option<Shape>,
+}
+
+/// What a convolution multiplies and adds, and what becomes of the sums.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// As [`Convolution`](crate::convolution::float::Convolution) and
+    /// [`DepthwiseConvolution`](crate::depthwise::float::DepthwiseConvolution) take it.
+    pub filter: &'a [f32],
+    /// One for each output channel.
+    pub bias: &'a [f32],
+    /// What becomes of the sums.
+    pub epilogue: Epilogue,
+}
+
+/// Rows of the output that are computed together.
+#[derive(Debug)]
+struct Strip {
+    rows: Range<usize>,
+    /// The rows of the depthwise convolution's input that they see.
+    seen: Range<usize>,
+    /// Its place among the [`Sizes`].
+    sizes: usize,
+}
+
+/// The kernels of strips of certain sizes.
+#[derive(Debug)]
+struct Sizes {
+    depthwise: Sliding,
+    behind: Option<Gemm>,
+}
+
+/// So much of a core's second cache is for a strip.
+const STRIP_BYTES: usize = 512 << 10;
+
+/// What is between the convolutions is fewer bytes than this by thread: then it stays in the caches without strips.
+const LEAST_BYTES: usize = 768 << 10;
+
+/// Strips of fewer rows compute too little of what they read; of more, strips are too few.
+const STRIP_ROWS: Range<usize> = 2..29;
+
+/// Convolutions of fewer channels have other kernels.
+const LEAST_CHANNELS: usize = 8;
+
+impl Shapes {
+    /// Whether there is a kernel for them, and this number of threads is sooner with it than with one for each convolution.
+    pub fn suit(&self, threads: usize) -> bool {
+        let between = self.between();
+        let bytes = between[0].saturating_add(between[1]).saturating_mul(size_of::<f32>());
+        let rows = self.depthwise.batch * self.depthwise.output[0];
+        self.fit() && bytes / threads.max(1) >= LEAST_BYTES && rows >= STRIP_ROWS.start * threads
+    }
+
+    /// Whether there is a kernel for them.
+    fn fit(&self) -> bool {
+        let Self { before, depthwise, behind } = self;
+        let is_product = |shape: &Shape| {
+            shape.is_matrix_product()
+                && shape.groups == 1
+                && shape.input_channels > 0
+                && shape.output_channels >= LEAST_CHANNELS
+        };
+        let fits_before = before.is_none_or(|shape| {
+            let output = (shape.batch, shape.output, shape.output_channels);
+            is_product(&shape)
+                && output == (depthwise.batch, depthwise.input, depthwise.input_channels)
+        });
+        let fits_behind = behind.is_none_or(|shape| {
+            let input = (shape.batch, shape.input, shape.input_channels);
+            is_product(&shape)
+                && input == (depthwise.batch, depthwise.output, depthwise.output_channels)
+        });
+        let [filter, stride, padding] =
+            [depthwise.filter[0], depthwise.stride[0], depthwise.padding_before[0]];
+        // So that each row of the output sees one of the input.
+        let last = depthwise.output[0].saturating_sub(1) * stride;
+        let sees_all = padding < filter && last < depthwise.input[0] + padding;
+        (before.is_some() || behind.is_some())
+            && fits_before
+            && fits_behind
+            && depthwise.is_valid()
+            && depthwise.dilation == [1; 2]
+            && Sliding::suits(depthwise)
+            && sees_all
+    }
+
+    /// Values that are between the convolutions: before the depthwise one, and behind it.
+    fn between(&self) -> [usize; 2] {
+        let [before, behind] = self.row_values();
+        let rows = |row: usize, height: usize| {
+            row.saturating_mul(height).saturating_mul(self.depthwise.batch)
+        };
+        [rows(before, self.depthwise.input[0]), rows(behind, self.depthwise.output[0])]
+    }
+
+    /// The same of a row.
+    fn row_values(&self) -> [usize; 2] {
+        let Self { before, depthwise, behind } = self;
+        let row = |exists: bool, width: usize| {
+            if exists { width.saturating_mul(depthwise.output_channels) } else { 0 }
+        };
+        [row(before.is_some(), depthwise.input[1]), row(behind.is_some(), depthwise.output[1])]
+    }
+
+    /// How many rows a strip is to have.
+    fn strip_rows(&self) -> usize {
+        let [before, behind] = self.row_values();
+        let [filter, stride] = [self.depthwise.filter[0], self.depthwise.stride[0]];
+        let bytes = |rows: usize| {
+            let seen = (rows - 1) * stride + filter;
+            let values = seen.saturating_mul(before).saturating_add(rows.saturating_mul(behind));
+            values.saturating_mul(size_of::<f32>())
+        };
+        let fits = |rows: &usize| bytes(*rows) <= STRIP_BYTES;
+        STRIP_ROWS.rev().find(fits).unwrap_or(STRIP_ROWS.start)
+    }
+
+    /// Rows of the depthwise convolution's input that rows of the output see, and how many rows of padding are before them.
+    fn seen(&self, rows: &Range<usize>) -> (Range<usize>, usize) {
+        let Shape { filter, stride, padding_before, input, .. } = self.depthwise;
+        let start = rows.start * stride[0];
+        let end = (rows.end - 1) * stride[0] + filter[0];
+        let padding = padding_before[0].saturating_sub(start);
+        let position = |row: usize| row.saturating_sub(padding_before[0]).min(input[0]);
+        (position(start)..position(end), padding)
+    }
+
+    /// Channels of the image that is written.
+    fn output_channels(&self) -> usize {
+        self.behind.map_or(self.depthwise.output_channels, |shape| shape.output_channels)
+    }
+}
+
+impl SeparableConvolution {
+    /// Packs the filters of the convolutions that there are, and cuts the work. The input's pixels will be
+    /// `input_pixel_stride` values from one to the next.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
+    /// # Panics
+    /// If there is no kernel for the [shapes](Shapes::suit), there are no layers for them, or filters or biases are not as large as they say.
+    pub fn prepare(
+        shapes: &Shapes,
+        input_pixel_stride: usize,
+        layers: [Option<Layer<'_>>; 3],
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        Self::in_strips(shapes.strip_rows(), shapes, input_pixel_stride, layers, preparation)
+    }
+
+    /// In strips of this many rows at most.
+    pub(super) fn in_strips(
+        rows: usize,
+        shapes: &Shapes,
+        input_pixel_stride: usize,
+        [before, depthwise, behind]: [Option<Layer<'_>>; 3],
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let (set, threads) = (preparation.set(), preparation.threads());
+        assert!(shapes.fit(), "no separable convolution: {shapes:?}");
+        let mut product = |shape: &Option<Shape>, layer: Option<Layer<'_>>| {
+            let Some(shape) = shape else { return Ok(None) };
+            let Layer { filter, bias, epilogue } = layer.expect("a layer for each shape");
+            preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
+            assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+            let blocking = Blocking::for_columns(set, shape.output_channels);
+            let columns = [1, shape.output_channels];
+            let bias = |n: usize| bias[n];
+            let depth = shape.input_channels;
+            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
+            Ok(Some((panels, epilogue)))
+        };
+        let before = product(&shapes.before, before)?;
+        let behind = product(&shapes.behind, behind)?;
+        let shape = &shapes.depthwise;
+        let (channels, taps) = (shape.output_channels, shape.taps());
+        let Layer { filter, bias, epilogue } = depthwise.expect("a depthwise convolution");
+        preparation.check_count(filter.len(), taps * channels, "values of the filter");
+        assert_eq!(bias.len(), channels, "values of the bias");
+        let weight = |c, tap| filter[tap * channels + c];
+        let blocking = Sliding::blocking(set);
+        let panels = Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)?;
+        let gemm = |pixels: usize, stride: usize, (panels, epilogue): &(Panels, Epilogue)| {
+            let bytes = values_needed(pixels, panels.depth(), stride) * size_of::<f32>();
+            let rows = RowsPlan { count: pixels, line: pixels, bytes, scratch_values: 0 };
+            Gemm::new(set, 1, rows, panels.clone(), *epilogue)
+        };
+
+        let height = shape.output[0];
+        let parts = height.div_ceil(rows).next_multiple_of(threads).min(height);
+        let tasks = (shape.batch * parts).min(threads).max(1);
+        let mut this = Self {
+            shapes: *shapes,
+            set,
+            strips: preparation.room(parts, "strips of rows")?,
+            before: Vec::new(),
+            sizes: Vec::new(),
+            input_pixel_stride,
+            tasks,
+            values: [0; 2],
+        };
+        let row_values = shapes.row_values();
+        let pixel_stride = if before.is_some() { channels } else { input_pixel_stride };
+        // What strips of the same sizes have in common: rows that are seen, rows, and rows of padding.
+        let mut known: Vec<[usize; 3]> = Vec::new();
+        for rows in (0..parts).map(|index| part(height, parts, index)) {
+            let (seen, padding) = shapes.seen(&rows);
+            // The first strip of a task computes all that it sees, others what the one before has not.
+            let end = this.strips.last().map_or(0, |last: &Strip| last.seen.end);
+            let fresh = seen.end - end.clamp(seen.start, seen.end);
+            for count in [seen.len(), fresh] {
+                let is_known = this.before.iter().any(|(known, _)| *known == count);
+                if let (Some(layer), false) = (&before, is_known || count == 0) {
+                    let pixels = count * shape.input[1];
+                    this.before.push((count, gemm(pixels, input_pixel_stride, layer)));
+                }
+            }
+            let key = [seen.len(), rows.len(), padding];
+            let sizes = match known.iter().position(|it| *it == key) {
+                Some(sizes) => sizes,
+                None => {
+                    known.push(key);
+                    let shape = Shape {
+                        batch: 1,
+                        input: [seen.len(), shape.input[1]],
+                        output: [rows.len(), shape.output[1]],
+                        padding_before: [padding, shape.padding_before[1]],
+                        ..*shape
+                    };
+                    let panels = panels.clone();
+                    let depthwise =
+                        Sliding::new(&shape, pixel_stride, panels, epilogue, 1, preparation)?;
+                    let pixels = shape.output_pixels();
+                    let behind = behind.as_ref().map(|layer| gemm(pixels, channels, layer));
+                    this.sizes.push(Sizes { depthwise, behind });
+                    known.len() - 1
+                }
+            };
+            for (values, rows) in [(0, seen.len()), (1, rows.len())] {
+                let wanted = (rows * row_values[values]).next_multiple_of(LINE_BYTES / 4);
+                this.values[values] = this.values[values].max(wanted);
+            }
+            this.strips.push(Strip { rows, seen, sizes });
+        }
+        preparation.check_scratch::<f32>(&[tasks, this.values[0] + this.values[1]])?;
+        Ok(this)
+    }
+
+    /// The sizes.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the epilogue of the convolution
+    /// behind the depthwise one.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is smaller than the
+    /// shapes say, the input's pixels are not at the stride that was prepared for, or there is a residual operand and no convolution
+    /// behind the depthwise one.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shapes.depthwise;
+        assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
+        assert!(residual.is_none() || self.shapes.behind.is_some(), "nothing to add it to");
+        let by_task = self.values[0] + self.values[1];
+        let scratch = DisjointOutput::<f32>::new(bytemuck::cast_slice_mut(scratch));
+        let (values, pixel_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
+        let pass = Pass { kernel: self, input, residual, output: values, pixel_stride };
+        let strips = shape.batch * self.strips.len();
+        team.run_long(self.tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            let (seen, between) = scratch.split_at_mut(self.values[0]);
+            // Of which image there are rows of the depthwise convolution's input, and which.
+            let mut there = (0, 0..0);
+            for index in part(strips, self.tasks, task) {
+                if pace.is_over(0) {
+                    return;
+                }
+                let (image, strip) = (index / self.strips.len(), index % self.strips.len());
+                let strip = &self.strips[strip];
+                if there.0 != image {
+                    there = (image, 0..0);
+                }
+                pass.strip(image, strip, &there.1, [&mut *seen, &mut *between], &mut pace);
+                there.1 = strip.seen.clone();
+            }
+        });
+    }
+}
+
+/// A convolution that is being computed.
+struct Pass<'a> {
+    kernel: &'a SeparableConvolution,
+    input: Image<'a, f32>,
+    residual: Option<Image<'a, f32>>,
+    output: DisjointOutput<'a, f32>,
+    /// Of the output.
+    pixel_stride: usize,
+}
+
+impl Pass<'_> {
+    /// Computes a strip of an image, of which `there` are rows of the depthwise convolution's input that `seen` has from the strip before.
+    fn strip(
+        &self,
+        image: usize,
+        strip: &Strip,
+        there: &Range<usize>,
+        [seen, between]: [&mut [f32]; 2],
+        pace: &mut Pace<'_>,
+    ) {
+        let SeparableConvolution { shapes, before, sizes, .. } = self.kernel;
+        let shape = &shapes.depthwise;
+        let Sizes { depthwise, behind } = &sizes[strip.sizes];
+        let of_input = |rows: &Range<usize>| {
+            let pixels = (image * shape.input[0] + rows.start) * shape.input[1];
+            &self.input.values[pixels * self.input.pixel_stride..]
+        };
+        let image_seen = match shapes.before {
+            None => Image { values: of_input(&strip.seen), pixel_stride: self.input.pixel_stride },
+            Some(of_product) => {
+                let row = shape.input[1] * shape.input_channels;
+                let kept = there.end.clamp(strip.seen.start, strip.seen.end) - strip.seen.start;
+                if kept > 0 {
+                    let first = (strip.seen.start - there.start) * row;
+                    seen.copy_within(first..first + kept * row, 0);
+                }
+                let fresh = strip.seen.start + kept..strip.seen.end;
+                let gemm = before.iter().find(|(count, _)| *count == fresh.len());
+                if let Some((_, gemm)) = gemm {
+                    let sizes = [fresh.len() * shape.input[1], 1, of_product.input_channels];
+                    let rows = PlainRows::new(of_input(&fresh), sizes, self.input.pixel_stride);
+                    let values = &mut seen[kept * row..][..fresh.len() * row];
+                    let output = ImageMut::contiguous(values, shape.input_channels);
+                    gemm.run_in_task(pace.stop(), &rows, None, output);
+                }
+                Image::contiguous(&*seen, shape.input_channels)
+            }
+        };
+        let pixel = (image * shape.output[0] + strip.rows.start) * shape.output[1];
+        let pixels = strip.rows.len() * shape.output[1];
+        let length = values_needed(pixels, shapes.output_channels(), self.pixel_stride);
+        // SAFETY: rows of one strip of one image, which no one else writes.
+        let values = unsafe { self.output.slice(pixel * self.pixel_stride, length) };
+        let output = ImageMut { values, pixel_stride: self.pixel_stride };
+        let Some(gemm) = behind else {
+            depthwise.run_in_task(pace, image_seen, output);
+            return;
+        };
+        let channels = shape.output_channels;
+        let between = &mut between[..pixels * channels];
+        depthwise.run_in_task(pace, image_seen, ImageMut::contiguous(between, channels));
+        let rows = PlainRows::new(between, [pixels, 1, channels], channels);
+        let residual = self.residual.map(|residual| Image {
+            values: &residual.values[pixel * residual.pixel_stride..],
+            pixel_stride: residual.pixel_stride,
+        });
+        gemm.run_in_task(pace.stop(), &rows, residual, output);
+    }
+}
+
+/// Inputs: the image, and the residual operand if there is one.
+impl ImageKernel for SeparableConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        let Shapes { before, depthwise, behind } = &self.shapes;
+        let name = |shape: &Option<Shape>| shape.as_ref().map(|shape| shape.name(false));
+        let names = [name(before), Some(depthwise.name(true)), name(behind)];
+        let names: Vec<String> = names.into_iter().flatten().collect();
+        format!("{} strips f32 {}", names.join(" + "), self.set)
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.residual(1), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.tasks * (self.values[0] + self.values[1]) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        let Shapes { before, depthwise, behind } = &self.shapes;
+        [before.as_ref(), Some(depthwise), behind.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(Shape::operations)
+            .sum()
+    }
+}

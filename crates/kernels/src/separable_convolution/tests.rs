@@ -1,0 +1,157 @@
+use super::float::{Layer, SeparableConvolution, Shapes};
+use crate::convolution::Shape;
+use crate::convolution::float::tests::{defined, numbers};
+use crate::packing::prepared_twice;
+use crate::{Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Team};
+use proptest::prelude::*;
+
+const RELU6: Epilogue = Epilogue::RELU6;
+const CLAMPED: Epilogue = Epilogue { min: -300.0, max: 400.0, hard_swish: false };
+
+/// A layer by the definition.
+fn layer(shape: &Shape, input: &[f32], filter: &[f32], bias: &[f32], it: Epilogue) -> Vec<f32> {
+    let input = Image::contiguous(input, shape.input_channels);
+    let sums = defined(shape, input, filter, bias);
+    sums.into_iter().map(|(sum, _)| it.apply_to(sum as f32)).collect()
+}
+
+fn of((filter, bias): &(Vec<f32>, Vec<f32>), epilogue: Epilogue) -> Layer<'_> {
+    Layer { filter, bias, epilogue }
+}
+
+/// Compares all instruction sets with the definition of each convolution after the other.
+fn check(shapes: &Shapes, rows: usize, gaps: [usize; 2], residual: bool, threads: usize) {
+    let Shapes { before, depthwise, behind } = shapes;
+    let (first, last) =
+        (before.as_ref().unwrap_or(depthwise), behind.as_ref().unwrap_or(depthwise));
+    let (channels, taps) = (depthwise.output_channels, depthwise.taps());
+    let stride = first.input_channels + gaps[0];
+    let output_stride = last.output_channels + gaps[1];
+    let values = numbers(1, first.input_pixels() * stride);
+    let image: Vec<f32> =
+        values.chunks(stride).flat_map(|pixel| &pixel[..first.input_channels]).copied().collect();
+    let filter = |shape: &Option<Shape>, seed| {
+        shape
+            .as_ref()
+            .map(|it| (numbers(seed, it.filter_values()), numbers(seed + 1, it.output_channels)))
+    };
+    let (of_before, of_behind) = (filter(before, 10), filter(behind, 20));
+    let (of_depthwise, bias) = (numbers(30, depthwise.filter_values()), numbers(31, channels));
+    let by_channel: Vec<f32> =
+        (0..channels * taps).map(|i| of_depthwise[i % taps * channels + i / taps]).collect();
+    let added = numbers(40, last.output_pixels() * output_stride);
+    let mut expected = image;
+    if let (Some(shape), Some((filter, bias))) = (before, &of_before) {
+        expected = layer(shape, &expected, filter, bias, RELU6);
+    }
+    expected = layer(depthwise, &expected, &by_channel, &bias, CLAMPED);
+    if let (Some(shape), Some((filter, bias))) = (behind, &of_behind) {
+        expected = layer(shape, &expected, filter, bias, Epilogue::NONE);
+    }
+    for set in InstructionSet::available() {
+        let kernel = prepared_twice(set, threads, |preparation| {
+            let layers = [
+                of_before.as_ref().map(|it| of(it, RELU6)),
+                Some(Layer { filter: &of_depthwise, bias: &bias, epilogue: CLAMPED }),
+                of_behind.as_ref().map(|it| of(it, Epilogue::NONE)),
+            ];
+            SeparableConvolution::in_strips(rows, shapes, stride, layers, preparation)
+        });
+        let mut output = vec![-77.0; last.output_pixels() * output_stride];
+        // What is left from another run must not count.
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        scratch.elements_mut::<f32>().fill(f32::NAN);
+        kernel.run(
+            &mut Team::new(threads),
+            Image { values: &values, pixel_stride: stride },
+            residual.then_some(Image { values: &added, pixel_stride: output_stride }),
+            ImageMut { values: &mut output, pixel_stride: output_stride },
+            scratch.lines_mut(),
+        );
+        for (index, &found) in output.iter().enumerate() {
+            let (pixel, channel) = (index / output_stride, index % output_stride);
+            if channel >= last.output_channels {
+                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
+                continue;
+            }
+            let expected = expected[pixel * last.output_channels + channel];
+            let expected = if residual { expected + added[index] } else { expected };
+            assert_eq!(found, expected, "{}: pixel {pixel}, channel {channel}", kernel.name());
+        }
+    }
+}
+
+/// A 1x1 convolution of an image.
+fn pointwise(batch: usize, size: [usize; 2], channels: [usize; 2]) -> Shape {
+    Shape {
+        batch,
+        input: size,
+        input_channels: channels[0],
+        output: size,
+        output_channels: channels[1],
+        filter: [1; 2],
+        stride: [1; 2],
+        dilation: [1; 2],
+        padding_before: [0; 2],
+        groups: 1,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+    #[test]
+    fn strips_are_the_convolutions_one_after_the_other(
+        batch in 1_usize..3, input in [1_usize..24, 1_usize..14], filter in prop::sample::select(vec![3_usize, 5]),
+        stride in 1_usize..3, before_behind in 0_usize..3, channels in [1_usize..12, 8_usize..20, 8_usize..20],
+        padding in [0_usize..3, 0_usize..3], rows in 1_usize..9, gaps in [0_usize..3, 0_usize..3],
+        residual in any::<bool>(), threads in 1_usize..4,
+    ) {
+        let padding = padding.map(|it| it.min(filter - 1));
+        // As many rows as see one of the input, or some fewer.
+        let output = [0, 1].map(|axis| {
+            ((input[axis] + padding[axis] - 1) / stride + 1 - rows % 2).max(1)
+        });
+        let has = [before_behind != 1, before_behind != 0];
+        let depthwise = Shape {
+            batch,
+            input,
+            input_channels: channels[1],
+            output,
+            output_channels: channels[1],
+            filter: [filter; 2],
+            stride: [stride; 2],
+            dilation: [1; 2],
+            padding_before: padding,
+            groups: channels[1],
+        };
+        let shapes = Shapes {
+            before: has[0].then(|| pointwise(batch, input, [channels[0], channels[1]])),
+            depthwise,
+            behind: has[1].then(|| pointwise(batch, output, [channels[1], channels[2]])),
+        };
+        check(&shapes, rows, gaps, residual && has[1], threads);
+    }
+}
+
+#[test]
+fn what_stays_in_the_caches_needs_no_strips() {
+    let of_side = |side: usize| Shapes {
+        before: Some(pointwise(1, [side; 2], [24, 144])),
+        depthwise: Shape {
+            padding_before: [1; 2],
+            filter: [3; 2],
+            groups: 144,
+            ..pointwise(1, [side; 2], [144, 144])
+        },
+        behind: Some(pointwise(1, [side; 2], [144, 24])),
+    };
+    assert!(of_side(112).suit(1) && of_side(112).suit(2));
+    assert!(!of_side(14).suit(1));
+    let dilated = |mut shapes: Shapes| {
+        shapes.depthwise.dilation = [2; 2];
+        shapes
+    };
+    assert!(!dilated(of_side(112)).suit(1));
+    assert!(!Shapes { before: None, behind: None, ..of_side(112) }.suit(1));
+}
