@@ -28,7 +28,7 @@ use nnhal_ops::facts::Movement;
 use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
-/// its number from 1 on. It is enough to ask the budget between them. As many threads are to share the steps.
+/// its number from 1 on. It is enough to ask the budget between them. `threads` are to share the steps.
 pub(crate) fn run(
     graph: &mut Graph<'_>,
     passes: Passes,

@@ -142,9 +142,9 @@ fn is_written_once(
 /// Whether a node's kernel can leave gaps between the rows of its output.
 fn writes_strided(work: &Work) -> bool {
     match work {
-        Work::Convolution(_)
-        | Work::SeparableConvolution(_)
-        | Work::TransposedConvolution(_) => true,
+        Work::Convolution(_) | Work::SeparableConvolution(_) | Work::TransposedConvolution(_) => {
+            true
+        }
         Work::Matmul(matmul) => matmul.output.is_none(),
         Work::Operation(AnyOperation::Pooling(pooling)) => pooling.layout == images::Layout::Nhwc,
         _ => false,

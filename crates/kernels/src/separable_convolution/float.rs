@@ -77,10 +77,13 @@ struct Sizes {
 const STRIP_BYTES: usize = 512 << 10;
 
 /// What is between the convolutions is fewer bytes than this by thread: then it stays in the caches without strips.
-const LEAST_BYTES: usize = 768 << 10;
+const LEAST_BYTES: usize = 2 << 20;
 
 /// Strips of fewer rows compute too little of what they read; of more, strips are too few.
 const STRIP_ROWS: Range<usize> = 2..29;
+
+/// One row in this many may be computed twice.
+const MOST_TWICE: usize = 8;
 
 /// Convolutions of fewer channels have other kernels.
 const LEAST_CHANNELS: usize = 8;
@@ -90,8 +93,16 @@ impl Shapes {
     pub fn suit(&self, threads: usize) -> bool {
         let between = self.between();
         let bytes = between[0].saturating_add(between[1]).saturating_mul(size_of::<f32>());
-        let rows = self.depthwise.batch * self.depthwise.output[0];
-        self.fit() && bytes / threads.max(1) >= LEAST_BYTES && rows >= STRIP_ROWS.start * threads
+        let Shape { batch, input, output, filter, stride, .. } = self.depthwise;
+        // Where the rows of one thread meet those of another, both compute what both see.
+        let twice = match self.before {
+            Some(_) => filter[0].saturating_sub(stride[0]) * threads.saturating_sub(1),
+            None => 0,
+        };
+        self.fit()
+            && bytes / threads.max(1) >= LEAST_BYTES
+            && batch * output[0] >= STRIP_ROWS.start * threads
+            && twice <= batch * input[0] / MOST_TWICE
     }
 
     /// Whether there is a kernel for them.

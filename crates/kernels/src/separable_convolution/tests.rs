@@ -12,7 +12,9 @@ const CLAMPED: Epilogue = Epilogue { min: -300.0, max: 400.0, hard_swish: false 
 fn layer(shape: &Shape, input: &[f32], filter: &[f32], bias: &[f32], it: Epilogue) -> Vec<f32> {
     let input = Image::contiguous(input, shape.input_channels);
     let sums = defined(shape, input, filter, bias);
-    sums.into_iter().map(|(sum, _)| it.apply_to(sum as f32)).collect()
+    #[allow(clippy::cast_possible_truncation)] // They are floats of 32 bits.
+    let narrow = |(sum, _): (f64, f64)| it.apply_to(sum as f32);
+    sums.into_iter().map(narrow).collect()
 }
 
 fn of((filter, bias): &(Vec<f32>, Vec<f32>), epilogue: Epilogue) -> Layer<'_> {

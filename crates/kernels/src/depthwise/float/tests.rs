@@ -146,7 +146,9 @@ fn strips_of_a_short_input_are_refused() {
     let mut preparation = Preparation::new(set, 1);
     let blocking = Sliding::blocking(set);
     let panels = Panels::pack(&mut preparation, blocking, 9, [1, 4], |_| 0.0, |_, _| 1.0).unwrap();
-    let sliding = Sliding::new(&shape, 4, panels, Epilogue::NONE, preparation.threads(), &mut preparation).unwrap();
+    let sliding =
+        Sliding::new(&shape, 4, panels, Epilogue::NONE, preparation.threads(), &mut preparation)
+            .unwrap();
     drop(preparation);
     let (input, mut output) = ([0.0; 36], [0.0; 12]);
     let (input, output) =
