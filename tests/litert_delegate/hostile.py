@@ -87,7 +87,7 @@ def every_option_is_taken():
         trace = pathlib.Path(folder) / "trace.json"
         options = {"device": "nnhal-cpu", "threads": "2", "cache_dir": folder, "model_token": "digits",
                    "min_nodes_per_partition": "2", "max_partitions": "1", "priority": "high",
-                   "profile": str(trace), "allow_fp16": "true", "log": "error"}
+                   "profile": str(trace), "allow_fp16": "true", "log": "error", "share_weights": "true"}
         for _ in range(2):      # the second time from the cache
             interpreter = hosts.delegated(FLOAT, **options)
             interpreter.allocate_tensors()
@@ -124,7 +124,7 @@ def other_constants_are_not_taken_out_of_the_cache():
 @test
 def wrong_options_are_errors_that_say_what_there_is():
     known = ("device", "threads", "cache_dir", "model_token", "min_nodes_per_partition", "max_partitions",
-             "priority", "profile", "allow_fp16", "log")
+             "priority", "profile", "allow_fp16", "log", "share_weights")
     fails(lambda: hosts.delegated(FLOAT, treads="2"), "treads", *known)
     for key, value in {"device": "npu", "threads": "many", "priority": "first", "allow_fp16": "maybe",
                        "max_partitions": "-1"}.items():

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tracing_subscriber::filter::Targets;
 
 /// The keys of the delegate, and what each takes.
-pub const DELEGATE_KEYS: [(&str, &str); 10] = [
+pub const DELEGATE_KEYS: [(&str, &str); 11] = [
     ("device", "nnhal-cpu, nnhal-reference, or device of another process such as unix:PATH"),
     ("threads", "number, 0: as many as there are processors"),
     ("cache_dir", "folder for prepared models"),
@@ -17,10 +17,11 @@ pub const DELEGATE_KEYS: [(&str, &str); 10] = [
     ("profile", "file for the trace"),
     ("allow_fp16", "true or false"),
     ("log", "error, warn, info, debug or trace"),
+    ("share_weights", "true or false"),
 ];
 
 /// The keys of the libraries for compiled models: LiteRT makes the partitions, and keeps what was compiled.
-pub const COMPILED_KEYS: [(&str, &str); 7] = [
+pub const COMPILED_KEYS: [(&str, &str); 8] = [
     DELEGATE_KEYS[0],
     DELEGATE_KEYS[1],
     DELEGATE_KEYS[2],
@@ -28,6 +29,7 @@ pub const COMPILED_KEYS: [(&str, &str); 7] = [
     DELEGATE_KEYS[7],
     DELEGATE_KEYS[8],
     DELEGATE_KEYS[9],
+    DELEGATE_KEYS[10],
 ];
 
 /// What a program says about the library.
@@ -40,6 +42,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// The folder for prepared models.
     pub cache_dir: Option<PathBuf>,
+    /// Whether packed weights are used where they are in it.
+    pub share_weights: bool,
     /// What the model is called there.
     pub model_token: Option<String>,
     /// A partition of fewer nodes is left to the interpreter.
@@ -62,6 +66,7 @@ impl Default for Options {
             device: None,
             threads: None,
             cache_dir: None,
+            share_weights: false,
             model_token: None,
             min_nodes_per_partition: 1,
             max_partitions: 0,
@@ -142,17 +147,20 @@ impl Options {
                 }
             }
             "profile" => self.profile = Some(Some(value).filter(|it| !it.is_empty())?.into()),
-            "allow_fp16" => {
-                self.allow_fp16 = match value {
-                    "true" | "1" | "True" => true,
-                    "false" | "0" | "False" => false,
-                    _ => return None,
-                }
-            }
+            "allow_fp16" => self.allow_fp16 = truth(value)?,
+            "share_weights" => self.share_weights = truth(value)?,
             "log" => self.log = Some(value.parse().ok()?),
             _ => return None,
         }
         Some(())
+    }
+}
+
+fn truth(value: &str) -> Option<bool> {
+    match value {
+        "true" | "1" | "True" => Some(true),
+        "false" | "0" | "False" => Some(false),
+        _ => None,
     }
 }
 
@@ -178,12 +186,14 @@ mod tests {
             ("profile", "trace.json"),
             ("allow_fp16", "true"),
             ("log", "info"),
+            ("share_weights", "true"),
         ];
         assert_eq!(all.map(|(key, _)| key), DELEGATE_KEYS.map(|(key, _)| key));
         let options = parse(&all).unwrap();
         assert_eq!(options.device.as_deref(), Some("nnhal-reference"));
         assert_eq!((options.min_nodes_per_partition, options.max_partitions), (3, 2));
         assert_eq!((options.priority, options.allow_fp16), (Priority::High, true));
+        assert!(options.share_weights);
     }
 
     #[test]
@@ -206,6 +216,7 @@ mod tests {
             ("min_nodes_per_partition", "1.5"),
             ("priority", "highest"),
             ("allow_fp16", "perhaps"),
+            ("share_weights", "2"),
             ("log", "=="),
         ] {
             let error = parse(&[(key, value)]).unwrap_err().to_string();

@@ -88,7 +88,7 @@ impl Shared {
             options = options.device(device.as_str());
         }
         if let Some(folder) = &self.options.cache_dir {
-            options = options.cache_dir(folder);
+            options = options.cache_dir(folder).share_weights(self.options.share_weights);
         }
         options
     }

@@ -132,7 +132,7 @@ pub const ABORT_ON_MISUSE: Setting = Setting {
 pub const LITERT_OPTIONS: Setting = Setting {
     name: "NNHAL_LITERT_OPTIONS",
     values: "keys and values, as `threads:4;log:info`: `device`, `threads`, `cache_dir`, `priority`, \
-             `profile`, `allow_fp16`, `log`",
+             `profile`, `allow_fp16`, `log`, `share_weights`",
     default: "no options",
     meaning: "Options of compiled models, with the meaning that they have for the delegate.",
     readers: "the libraries for LiteRT's compiled models",

@@ -27,7 +27,7 @@ def litert_delegate(options: dict[str, Any] | None = None, **more: Any) -> Any:
     """A delegate for ``Interpreter(..., experimental_delegates=[nnhal.litert_delegate()])`` of LiteRT.
 
     Options are those of the library: ``device``, ``threads``, ``cache_dir``, ``model_token``,
-    ``min_nodes_per_partition``, ``max_partitions``, ``priority``, ``profile``, ``allow_fp16``, ``log``. The package
+    ``min_nodes_per_partition``, ``max_partitions``, ``priority``, ``profile``, ``allow_fp16``, ``log``, ``share_weights``. The package
     whose delegate it is: the first that is imported already, else the first that is installed, of
     ``ai_edge_litert``, ``tflite_runtime`` and ``tensorflow``.
     """
