@@ -17,7 +17,7 @@ pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usiz
 }
 
 /// Tasks for each thread, so that one that is interrupted does not hold up the rest.
-const TASKS_BY_THREAD: usize = 4;
+pub(crate) const TASKS_BY_THREAD: usize = 4;
 
 /// Into how many tasks to cut work of which `least` is worth a task. Less is shared too, as one task for each thread, but
 /// for what takes about half a microsecond, which sharing it takes as well.

@@ -102,19 +102,19 @@ impl<'a> Entry<'a> {
         let is_unchanged = || known.is_some() && KnownFile::of(&file, 0, 0) == known;
         let shared = || self.load_from(&file, CacheTrust::WhileInUse);
         if known.and_then(|known| known.hash()) == Some(self.token) {
-            let loaded = if self.shares_weights {
-                shared()
-            } else {
-                self.load_from(&file, CacheTrust::WhileLoading).filter(|_| is_unchanged())
+            let loaded = match self.shares_weights {
+                true => shared(),
+                false => self.load_from(&file, CacheTrust::WhileLoading),
             };
-            if loaded.is_some() {
-                return loaded;
+            // What is not used where it is was copied meanwhile.
+            if let Some(loaded) = loaded.filter(|_| is_unchanged()) {
+                return Some(loaded);
             }
         }
         let loaded = self.load_from(&file, CacheTrust::None)?;
         let is_known = is_unchanged() && known.is_some_and(|known| known.remember(&self.token));
-        let shared = if is_known && self.shares_weights { shared() } else { None };
-        shared.or(Some(loaded))
+        let shared = (is_known && self.shares_weights).then(shared).flatten();
+        shared.filter(|_| is_unchanged()).or(Some(loaded))
     }
 
     fn load_from(&self, file: &File, cache_trust: CacheTrust) -> Option<Program> {

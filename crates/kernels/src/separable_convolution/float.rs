@@ -12,6 +12,7 @@ use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::lines::{LINE_BYTES, Line};
 use crate::of_images::{ImageKernel, Images};
+use crate::parts::{TASKS_BY_THREAD, even_tasks};
 use crate::team::{Pace, part};
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;
@@ -83,7 +84,7 @@ const LEAST_BYTES: usize = 2 << 20;
 const STRIP_ROWS: Range<usize> = 2..29;
 
 /// One row in this many may be computed twice.
-const MOST_TWICE: usize = 8;
+const MOST_TWICE: usize = 12;
 
 /// Convolutions of fewer channels have other kernels.
 const LEAST_CHANNELS: usize = 8;
@@ -93,16 +94,10 @@ impl Shapes {
     pub fn suit(&self, threads: usize) -> bool {
         let between = self.between();
         let bytes = between[0].saturating_add(between[1]).saturating_mul(size_of::<f32>());
-        let Shape { batch, input, output, filter, stride, .. } = self.depthwise;
-        // Where the rows of one thread meet those of another, both compute what both see.
-        let twice = match self.before {
-            Some(_) => filter[0].saturating_sub(stride[0]) * threads.saturating_sub(1),
-            None => 0,
-        };
         self.fit()
             && bytes / threads.max(1) >= LEAST_BYTES
-            && batch * output[0] >= STRIP_ROWS.start * threads
-            && twice <= batch * input[0] / MOST_TWICE
+            && self.depthwise.batch * self.depthwise.output[0] >= STRIP_ROWS.start * threads
+            && self.most_tasks() >= threads
     }
 
     /// Whether there is a kernel for them.
@@ -136,6 +131,17 @@ impl Shapes {
             && depthwise.dilation == [1; 2]
             && Sliding::suits(depthwise)
             && sees_all
+    }
+
+    /// Into how many tasks the work may be cut: where the rows of one meet those of another, both compute what both see.
+    fn most_tasks(&self) -> usize {
+        let Shape { batch, input, filter, stride, .. } = self.depthwise;
+        let twice = match self.before {
+            Some(_) => filter[0].saturating_sub(stride[0]),
+            None => 0,
+        };
+        let rows = batch.saturating_mul(input[0]) / MOST_TWICE;
+        rows.checked_div(twice).map_or(usize::MAX, |most| most + 1)
     }
 
     /// Values that are between the convolutions: before the depthwise one, and behind it.
@@ -243,7 +249,8 @@ impl SeparableConvolution {
 
         let height = shape.output[0];
         let parts = height.div_ceil(rows).next_multiple_of(threads).min(height);
-        let tasks = (shape.batch * parts).min(threads).max(1);
+        let tasks = shapes.most_tasks().min(shape.batch * parts);
+        let tasks = even_tasks(tasks, threads, TASKS_BY_THREAD);
         let mut this = Self {
             shapes: *shapes,
             set,
