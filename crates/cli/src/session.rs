@@ -5,7 +5,7 @@ use crate::limited;
 use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Once;
 
@@ -232,6 +232,18 @@ impl SessionArguments {
     /// # Errors
     /// There is no such device, or it refuses the model.
     pub fn open(&self, model: &Model) -> nnhal::Result<Session> {
-        model.session(self.threads.options(&self.device))
+        self.open_kept(model, None)
+    }
+
+    /// As [`Self::open`], out of a folder of prepared models if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; the folder cannot be written.
+    pub fn open_kept(&self, model: &Model, folder: Option<&Path>) -> nnhal::Result<Session> {
+        let options = self.threads.options(&self.device);
+        model.session(match folder {
+            Some(folder) => options.cache_dir(folder).share_weights(true),
+            None => options,
+        })
     }
 }

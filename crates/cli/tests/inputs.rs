@@ -51,6 +51,33 @@ fn more_threads_than_processors_can_run_are_not_made() {
 }
 
 #[test]
+fn a_prepared_model_is_kept_for_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    let command = || {
+        let mut command = run(&["--json", "--cache-dir"]);
+        command.arg(&kept);
+        command
+    };
+    let mut results = Vec::new();
+    for is_from_cache in [false, true, true] {
+        let (code, stdout, stderr) = outcome(&mut command());
+        assert_eq!(code, 0, "{stderr}");
+        let json: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(json["is_from_cache"], is_from_cache);
+        results.push(json["outputs"].clone());
+    }
+    assert!(results[0] == results[1] && results[0] == results[2]);
+    let (_, text, _) = outcome(run(&["--cache-dir"]).arg(&kept));
+    assert!(text.contains("loaded, prepared before, in"), "{text}");
+    // A folder that cannot be one is an error that names it.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let stderr = refusal(run(&["--cache-dir"]).arg(&file), 3);
+    assert!(stderr.contains(file.to_str().unwrap()), "{stderr}");
+}
+
+#[test]
 fn labels_that_no_output_has_are_said_so() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "cat\ndog\n").unwrap();

@@ -30,6 +30,10 @@ pub struct Arguments {
     output_dir: Option<PathBuf>,
     #[command(flatten)]
     session: SessionArguments,
+    /// Keep prepared models in this folder, so that the next run of the same file begins at once. Weights are read
+    /// where they are in it, so nothing else may write there
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
     /// Names of classes, a line each; shows the best classes of each output that has one
     /// element for each name. Without it, those that the model's file carries are taken
     #[arg(long, value_name = "FILE")]
@@ -87,7 +91,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;
     let hinted = arguments.inputs.hinted(&model);
-    let session = arguments.session.open(&model).map_err(&hinted)?;
+    let kept = arguments.cache_dir.as_deref();
+    let session = arguments.session.open_kept(&model, kept).map_err(&hinted)?;
     let options = RunOptions { measure: true, ..RunOptions::default() };
     let results = session.run_with(&options, inputs::values(&filled)).map_err(&hinted)?;
     // Tensors' own names, which are there with and without signatures.
@@ -247,6 +252,7 @@ fn json(
         "inputs": inputs,
         "outputs": outputs,
         "prepare_us": session.preparing().as_micros(),
+        "is_from_cache": session.is_from_cache(),
         "time_on_device_us": microseconds(results.timing().time_on_device),
         "time_in_driver_us": microseconds(results.timing().time_in_driver),
     })
@@ -286,7 +292,8 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outp
         }
     }
     let (device, preparing) = (session.device().name(), milliseconds(session.preparing()));
-    text += &format!("{device}: prepared in {preparing}");
+    let how = if session.is_from_cache() { "loaded, prepared before, in" } else { "prepared in" };
+    text += &format!("{device}: {how} {preparing}");
     if let Some(time) = results.timing().time_on_device {
         text += &format!(", ran in {}", milliseconds(time));
     }
