@@ -107,16 +107,16 @@ class Holder:
         self.model = pickle.loads(pickled)
 
     def about(self):
-        mapping, sealed = {}, {}
+        mapping, files = {}, {}
         for line in open("/proc/self/smaps", encoding="ascii"):
             words = line.split()
             if len(words) > 4 and "-" in words[0]:
-                mapping = sealed.setdefault(words[4], {}) if "memfd:nnhal-sealed" in line else {}
+                mapping = files.setdefault(words[4], {}) if line.endswith(".nnhal\n") else {}
             elif words[0] in ("Rss:", "Pss:"):
                 mapping[words[0]] = mapping.get(words[0], 0) + int(words[1])
         threads = ray.get_runtime_context().get_assigned_resources()["CPU"]
         answer = self.model(np.full((1, 8, 8, 1), 0.5, np.float32))[0]
-        return self.model.is_from_cache, threads, sealed, answer, ray.get_runtime_context().get_node_id()
+        return self.model.is_from_cache, threads, files, answer, ray.get_runtime_context().get_node_id()
 
 
 def pickling(work):
@@ -126,11 +126,11 @@ def pickling(work):
     holders = [Holder.remote(pickle.dumps(model)) for _ in range(2)]
     about = ray.get([holder.about.remote() for holder in holders])
     nodes = set()
-    for is_from_cache, threads, sealed, answer, node in about:
+    for is_from_cache, threads, files, answer, node in about:
         assert is_from_cache, "it was prepared anew"
         assert threads == 1
         assert (answer == expected).all()
-        assert len(sealed) == 1, sealed
+        assert len(files) == 1, files
         nodes.add(node)
     assert len(nodes) == 2, "both on one node"
     assert about[0][2].keys() == about[1][2].keys(), "two copies of the weights"
