@@ -8,9 +8,9 @@ use std::fmt;
 pub trait PreparedKernel: fmt::Debug + Send + Sync {
     /// What profiles call it: the operation, the filter's height and width if it has one, the algorithm
     /// where there are several, the type of the elements, and the instruction set where each has a kernel
-    /// of its own: `conv2d 3x3 winograd f32 avx512`, `elementwise max i8`, `top k f32`. Convolutions that are one kernel
-    /// are joined by a plus sign. What only moves
-    /// elements is named without a type: `copy`, `gather`, `select`.
+    /// of its own: `conv2d 3x3 winograd f32 avx512`, `separable conv2d 1x1+3x3+1x1 strips f32 avx2`,
+    /// `elementwise max i8`, `top k f32`. What only moves elements is named without a type: `copy`, `gather`,
+    /// `select`.
     fn name(&self) -> String;
 
     /// Computes the outputs, as long as that is wanted: see [`Team::until`].

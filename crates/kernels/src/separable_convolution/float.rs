@@ -435,10 +435,10 @@ impl ImageKernel for SeparableConvolution {
 
     fn name(&self) -> String {
         let Shapes { before, depthwise, behind } = &self.shapes;
-        let name = |shape: &Option<Shape>| shape.as_ref().map(|shape| shape.name(false));
-        let names = [name(before), Some(depthwise.name(true)), name(behind)];
-        let names: Vec<String> = names.into_iter().flatten().collect();
-        format!("{} strips f32 {}", names.join(" + "), self.set)
+        let all = [before.as_ref(), Some(depthwise), behind.as_ref()].into_iter().flatten();
+        let filters: Vec<_> =
+            all.map(|shape| format!("{}x{}", shape.filter[0], shape.filter[1])).collect();
+        format!("separable conv2d {} strips f32 {}", filters.join("+"), self.set)
     }
 
     fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
