@@ -83,8 +83,8 @@ const LEAST_BYTES: usize = 2 << 20;
 /// Strips of fewer rows compute too little of what they read; of more, strips are too few.
 const STRIP_ROWS: Range<usize> = 2..29;
 
-/// One row in this many may be computed twice.
-const MOST_TWICE: usize = 12;
+/// One row in this many may be computed twice so that there is a task for each thread, and so that there are several.
+const MOST_TWICE: [usize; 2] = [12, 32];
 
 /// Convolutions of fewer channels have other kernels.
 const LEAST_CHANNELS: usize = 8;
@@ -97,7 +97,7 @@ impl Shapes {
         self.fit()
             && bytes / threads.max(1) >= LEAST_BYTES
             && self.depthwise.batch * self.depthwise.output[0] >= STRIP_ROWS.start * threads
-            && self.most_tasks() >= threads
+            && self.most_tasks(MOST_TWICE[0]) >= threads
     }
 
     /// Whether there is a kernel for them.
@@ -133,14 +133,15 @@ impl Shapes {
             && sees_all
     }
 
-    /// Into how many tasks the work may be cut: where the rows of one meet those of another, both compute what both see.
-    fn most_tasks(&self) -> usize {
+    /// Into how many tasks the work may be cut so that one row in so many is computed twice: where the rows of one task meet those of
+    /// another, both compute what both see.
+    fn most_tasks(&self, one_in: usize) -> usize {
         let Shape { batch, input, filter, stride, .. } = self.depthwise;
         let twice = match self.before {
             Some(_) => filter[0].saturating_sub(stride[0]),
             None => 0,
         };
-        let rows = batch.saturating_mul(input[0]) / MOST_TWICE;
+        let rows = batch.saturating_mul(input[0]) / one_in;
         rows.checked_div(twice).map_or(usize::MAX, |most| most + 1)
     }
 
@@ -249,8 +250,8 @@ impl SeparableConvolution {
 
         let height = shape.output[0];
         let parts = height.div_ceil(rows).next_multiple_of(threads).min(height);
-        let tasks = shapes.most_tasks().min(shape.batch * parts);
-        let tasks = even_tasks(tasks, threads, TASKS_BY_THREAD);
+        let several = even_tasks(shapes.most_tasks(MOST_TWICE[1]), threads, TASKS_BY_THREAD);
+        let tasks = several.max(threads).min(shape.batch * parts).max(1);
         let mut this = Self {
             shapes: *shapes,
             set,
