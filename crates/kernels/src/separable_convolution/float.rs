@@ -133,7 +133,7 @@ impl Shapes {
             && sees_all
     }
 
-    /// Into how many tasks the work may be cut so that one row in so many is computed twice: where the rows of one task meet those of
+    /// Into how many tasks the work may be cut so that one row of `one_in` is computed twice: where the rows of one task meet those of
     /// another, both compute what both see.
     fn most_tasks(&self, one_in: usize) -> usize {
         let Shape { batch, input, filter, stride, .. } = self.depthwise;
