@@ -46,7 +46,7 @@ fn mapped_file(line: &str, address: u64) -> Option<PathBuf> {
 fn hash(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let hash = known_files::hash_of(&file, 0, length, || -> io::Result<_> {
+    let hash = known_files::hash_of("all bytes", &file, 0, length, || -> io::Result<_> {
         let (mut file, mut hasher) = (&file, Hasher::new());
         let mut portion = vec![0; 1 << 16];
         loop {

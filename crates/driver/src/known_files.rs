@@ -22,23 +22,25 @@ pub type Hash = [u8; 32];
 const SHORT: u64 = 1 << 18;
 
 /// The hash that `read` makes of `length` bytes of a file from `offset` on. It is not called for a long part of a file on a disk whose hash
-/// was made before, by a program of this user, if the file was not changed since.
+/// was made before, by a program of this user, if the file was not changed since. `what` says how the hash is made.
 ///
 /// # Errors
 /// Those of `read`.
 pub fn hash_of<E>(
+    what: &'static str,
     file: impl AsFd,
     offset: u64,
     length: u64,
     read: impl FnOnce() -> Result<Hash, E>,
 ) -> Result<Hash, E> {
-    let known = (length >= SHORT).then(|| KnownFile::settled(&file, offset, length)).flatten();
+    let known =
+        (length >= SHORT).then(|| KnownFile::settled(what, &file, offset, length)).flatten();
     let Some(known) = known.filter(|known| known.stamp.is_on_disk()) else { return read() };
     if let Some(hash) = known.hash() {
         return Ok(hash);
     }
     let hash = read()?;
-    if KnownFile::of(&file, offset, length) == Some(known) {
+    if KnownFile::of(what, &file, offset, length) == Some(known) {
         known.remember(&hash);
     }
     Ok(hash)
@@ -50,17 +52,19 @@ pub struct KnownFile {
     stamp: Stamp,
     /// Where the part begins, and its length.
     part: [u64; 2],
+    /// How its hash is made.
+    what: &'static str,
 }
 
 impl KnownFile {
-    /// `length` bytes of a file from `offset` on. `None`: nothing can be known of it.
-    pub fn of(file: impl AsFd, offset: u64, length: u64) -> Option<Self> {
-        Stamp::of(file).map(|stamp| Self { stamp, part: [offset, length] })
+    /// `length` bytes of a file from `offset` on, with a hash that is made as `what` says. `None`: nothing can be known of it.
+    pub fn of(what: &'static str, file: impl AsFd, offset: u64, length: u64) -> Option<Self> {
+        Stamp::of(file).map(|stamp| Self { stamp, part: [offset, length], what })
     }
 
     /// The same, so that any change from now on makes another one, see [`Stamp::settled`].
-    pub fn settled(file: impl AsFd, offset: u64, length: u64) -> Option<Self> {
-        Stamp::settled(file).map(|stamp| Self { stamp, part: [offset, length] })
+    pub fn settled(what: &'static str, file: impl AsFd, offset: u64, length: u64) -> Option<Self> {
+        Stamp::settled(file).map(|stamp| Self { stamp, part: [offset, length], what })
     }
 
     /// The hash that was remembered for these bytes.
@@ -93,6 +97,7 @@ impl KnownFile {
         static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
         let folder = FOLDER.get_or_init(|| state_directory("known-files").ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new();
+        hasher.update(self.what.as_bytes());
         for number in self.stamp.place().iter().chain(&self.part) {
             hasher.update(&number.to_le_bytes());
         }
@@ -106,7 +111,7 @@ impl KnownFile {
         let boot =
             BOOT.get_or_init(|| fs::read("/proc/sys/kernel/random/boot_id").ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(boot).update(&self.stamp.to_bytes());
+        hasher.update(boot).update(&self.stamp.to_bytes()).update(self.what.as_bytes());
         for number in self.part {
             hasher.update(&number.to_le_bytes());
         }
@@ -123,7 +128,7 @@ mod tests {
     fn what_was_remembered_is_known_until_the_file_changes() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[1; 100]).unwrap();
-        let of = |offset| KnownFile::settled(&file, offset, 50);
+        let of = |offset| KnownFile::settled("a", &file, offset, 50);
         let (Some(known), Some(other)) = (of(0), of(50)) else { return };
         if state_directory("known-files").is_err() {
             return;
@@ -132,11 +137,12 @@ mod tests {
         assert!(known.remember(&[7; 32]));
         assert_eq!(of(0).unwrap().hash(), Some([7; 32]));
         assert_eq!(other.hash(), None);
+        assert_eq!(KnownFile::of("b", &file, 0, 50).unwrap().hash(), None);
         assert!(known.remember(&[8; 32]));
         assert_eq!(known.hash(), Some([8; 32]));
         let before = known.path();
         file.write_all(&[1]).unwrap();
-        let after = KnownFile::of(&file, 0, 50).unwrap();
+        let after = KnownFile::of("a", &file, 0, 50).unwrap();
         assert_eq!((after.hash(), after.path()), (None, before));
     }
 
@@ -146,12 +152,12 @@ mod tests {
         file.write_all(&vec![1; 1 << 19]).unwrap();
         let reads = std::cell::Cell::new(0);
         let hash = |length| {
-            hash_of(&file, 0, length, || {
+            hash_of("a", &file, 0, length, || {
                 reads.set(reads.get() + 1);
                 Ok::<_, ()>([9; 32])
             })
         };
-        let is_known = KnownFile::of(&file, 0, 1).is_some_and(|it| it.stamp.is_on_disk());
+        let is_known = KnownFile::of("a", &file, 0, 1).is_some_and(|it| it.stamp.is_on_disk());
         let can_be = is_known && state_directory("known-files").is_ok();
         for _ in 0..3 {
             assert_eq!(hash(1 << 19), Ok([9; 32]));
@@ -161,13 +167,13 @@ mod tests {
             assert_eq!(hash(1000), Ok([9; 32]));
         }
         assert_eq!(reads.get(), if can_be { 4 } else { 6 });
-        assert_eq!(hash_of(&file, 1, 1 << 18, || Err("no")), Err("no"));
+        assert_eq!(hash_of("a", &file, 1, 1 << 18, || Err("no")), Err("no"));
     }
 
     #[test]
     fn a_record_that_was_spoilt_says_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let Some(known) = KnownFile::of(&file, 0, 50) else { return };
+        let Some(known) = KnownFile::of("a", &file, 0, 50) else { return };
         let Some(path) = known.path() else { return };
         assert!(known.remember(&[7; 32]));
         let whole = fs::read(&path).unwrap();

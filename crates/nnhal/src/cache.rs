@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// What is known of a prepared model: its token.
+const TOKEN: &str = "token";
 /// How long to wait for another process that prepares the same model.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How often to look whether it is ready.
@@ -98,8 +100,8 @@ impl<'a> Entry<'a> {
     fn load(&self) -> Option<Program> {
         // Devices want files that are open for both, though they only read it.
         let file = File::options().read(true).write(true).open(&self.path).ok()?;
-        let known = KnownFile::settled(&file, 0, 0);
-        let is_unchanged = || known.is_some() && KnownFile::of(&file, 0, 0) == known;
+        let known = KnownFile::settled(TOKEN, &file, 0, 0);
+        let is_unchanged = || known.is_some() && KnownFile::of(TOKEN, &file, 0, 0) == known;
         let shared = || self.load_from(&file, CacheTrust::WhileInUse);
         if known.and_then(|known| known.hash()) == Some(self.token) {
             let loaded = match self.shares_weights {
@@ -147,7 +149,7 @@ impl<'a> Entry<'a> {
         };
         let prepared = prepared?;
         outcome.map_err(Error::file(&self.path))?;
-        if let Some(known) = KnownFile::settled(&file, 0, 0) {
+        if let Some(known) = KnownFile::settled(TOKEN, &file, 0, 0) {
             known.remember(&self.token);
         }
         Ok(prepared)

@@ -666,7 +666,7 @@ fn hash_of(memory: &Memory) -> Result<Hash> {
         Ok(hasher.finalize().into())
     };
     match memory.file_part() {
-        Some((file, offset)) => known_files::hash_of(file, offset, memory.size(), read),
+        Some((file, offset)) => known_files::hash_of("portions", file, offset, memory.size(), read),
         None => read(),
     }
 }
