@@ -2,9 +2,7 @@
 //! large for the caches.
 
 use super::Readers;
-use crate::graph::{
-    Convolution, Elements, Graph, Node, SeparableConvolution, ValueId, Work, producers,
-};
+use crate::graph::{Convolution, Elements, Graph, SeparableConvolution, ValueId, Work, producers};
 use nnhal_kernels::separable_convolution::float::Shapes;
 use std::num::NonZero;
 
@@ -78,6 +76,6 @@ fn join(
         graph.nodes[node].outputs.clear();
     }
     let work = Work::SeparableConvolution(Box::new(SeparableConvolution { shapes, epilogues }));
-    let Node { place, outputs, .. } = graph.nodes[last].clone();
-    graph.nodes[last] = Node { place, work, inputs, outputs };
+    graph.nodes[last].work = work;
+    graph.nodes[last].inputs = inputs;
 }

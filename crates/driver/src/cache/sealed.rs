@@ -149,10 +149,12 @@ pub(super) fn read(
         (Some(memory), _) => {
             let memory = Bytes::from_owner(memory);
             let content = |length, _: &[Hash]| {
-                let end = length_of(length)?.checked_add(CONTENT_START);
-                let end = end.filter(|end| *end <= memory.len());
-                let end = end.ok_or(CacheError::NoRoom { length })?;
-                Ok(memory.slice(CONTENT_START..end))
+                let (found, expected) = (memory.len() as u64, CONTENT_AT.saturating_add(length));
+                // It was cut short after its length was asked.
+                if found < expected {
+                    return Err(CacheError::Length { found, expected });
+                }
+                Ok(memory.slice(CONTENT_START..CONTENT_START + length_of(length)?))
             };
             parts(length, read_at, content, keys, token)
         }

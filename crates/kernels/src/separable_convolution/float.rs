@@ -300,18 +300,14 @@ impl SeparableConvolution {
                 }
             };
             for (values, rows) in [(0, seen.len()), (1, rows.len())] {
-                let wanted = (rows * row_values[values]).next_multiple_of(LINE_BYTES / 4);
+                let wanted =
+                    (rows * row_values[values]).next_multiple_of(LINE_BYTES / size_of::<f32>());
                 this.values[values] = this.values[values].max(wanted);
             }
             this.strips.push(Strip { rows, seen, sizes });
         }
         preparation.check_scratch::<f32>(&[tasks, this.values[0] + this.values[1]])?;
         Ok(this)
-    }
-
-    /// The sizes.
-    pub fn shapes(&self) -> &Shapes {
-        &self.shapes
     }
 
     /// Computes the output. The residual operand, of the output's shape, is added before the epilogue of the convolution
@@ -337,24 +333,25 @@ impl SeparableConvolution {
         let (values, pixel_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
         let pass = Pass { kernel: self, input, residual, output: values, pixel_stride };
         let strips = shape.batch * self.strips.len();
+        let work = usize::try_from(self.arithmetic() / 2).unwrap_or(usize::MAX) / strips.max(1);
         team.run_long(self.tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };
             let (seen, between) = scratch.split_at_mut(self.values[0]);
-            // Of which image there are rows of the depthwise convolution's input, and which.
-            let mut there = (0, 0..0);
+            // The image and the rows of the depthwise convolution's input that the strip before has left.
+            let mut left = (0, 0..0);
             for index in part(strips, self.tasks, task) {
-                if pace.is_over(0) {
+                if pace.is_over(work) {
                     return;
                 }
                 let (image, strip) = (index / self.strips.len(), index % self.strips.len());
                 let strip = &self.strips[strip];
-                if there.0 != image {
-                    there = (image, 0..0);
+                if left.0 != image {
+                    left = (image, 0..0);
                 }
-                pass.strip(image, strip, &there.1, [&mut *seen, &mut *between], &mut pace);
-                there.1 = strip.seen.clone();
+                pass.strip(image, strip, &left.1, [&mut *seen, &mut *between], &mut pace);
+                left.1 = strip.seen.clone();
             }
         });
     }
@@ -371,12 +368,12 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Computes a strip of an image, of which `there` are rows of the depthwise convolution's input that `seen` has from the strip before.
+    /// Computes a strip of an image, of which `seen` has these rows of the depthwise convolution's input from the strip before.
     fn strip(
         &self,
         image: usize,
         strip: &Strip,
-        there: &Range<usize>,
+        left: &Range<usize>,
         [seen, between]: [&mut [f32]; 2],
         pace: &mut Pace<'_>,
     ) {
@@ -391,9 +388,9 @@ impl Pass<'_> {
             None => Image { values: of_input(&strip.seen), pixel_stride: self.input.pixel_stride },
             Some(of_product) => {
                 let row = shape.input[1] * shape.input_channels;
-                let kept = there.end.clamp(strip.seen.start, strip.seen.end) - strip.seen.start;
+                let kept = left.end.clamp(strip.seen.start, strip.seen.end) - strip.seen.start;
                 if kept > 0 {
-                    let first = (strip.seen.start - there.start) * row;
+                    let first = (strip.seen.start - left.start) * row;
                     seen.copy_within(first..first + kept * row, 0);
                 }
                 let fresh = strip.seen.start + kept..strip.seen.end;
