@@ -24,8 +24,17 @@ const WITHOUT_TYPE: [&str; 7] = [
     "select",
 ];
 const TYPES: [&str; 8] = ["f32", "f16", "i32", "i16", "i8", "u8", "bool", "8-bit"];
-const INSTRUCTION_SETS: [&str; 8] =
-    ["portable", "avx2", "avx-vnni", "avx512", "avx512-vnni", "neon", "neon-dotprod", "neon-i8mm"];
+const INSTRUCTION_SETS: [&str; 9] = [
+    "portable",
+    "avx2",
+    "avx-vnni",
+    "avx512",
+    "avx512-vnni",
+    "avx512-amx",
+    "neon",
+    "neon-dotprod",
+    "neon-i8mm",
+];
 
 fn kernels(model: &Model) -> Vec<String> {
     let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();

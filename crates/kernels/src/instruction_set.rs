@@ -22,6 +22,9 @@ pub enum InstructionSet {
     Avx512,
     /// x86-64: as [`Avx512`](Self::Avx512), and VNNI.
     Avx512Vnni,
+    /// x86-64: as [`Avx512Vnni`](Self::Avx512Vnni), and AMX, products of tiles of 8-bit numbers, which server
+    /// processors have since Sapphire Rapids, where the system lets the process use them.
+    Avx512Amx,
     /// 64-bit ARM: NEON, which every such processor has. Products of 8-bit numbers are computed in 16
     /// bits.
     Neon,
@@ -35,12 +38,13 @@ pub enum InstructionSet {
 
 impl InstructionSet {
     /// All there are, on whatever processor.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Portable,
         Self::Avx2,
         Self::AvxVnni,
         Self::Avx512,
         Self::Avx512Vnni,
+        Self::Avx512Amx,
         Self::Neon,
         Self::NeonDotprod,
         Self::NeonI8mm,
@@ -53,7 +57,11 @@ impl InstructionSet {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            Self::AvxVnni | Self::Avx512 | Self::Avx512Vnni if cfg!(nnhal_only_avx2) => false,
+            Self::AvxVnni | Self::Avx512 | Self::Avx512Vnni | Self::Avx512Amx
+                if cfg!(nnhal_only_avx2) =>
+            {
+                false
+            }
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")
@@ -74,6 +82,8 @@ impl InstructionSet {
             Self::Avx512Vnni => {
                 Self::Avx512.is_available() && is_x86_feature_detected!("avx512vnni")
             }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Amx => Self::Avx512Vnni.is_available() && crate::amx::is_available(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => true,
             #[cfg(target_arch = "aarch64")]
@@ -92,6 +102,25 @@ impl InstructionSet {
         Self::ALL.into_iter().filter(|set| set.is_available())
     }
 
+    /// The set whose kernels are used where there are none for this one; none for that which all others are
+    /// compared with.
+    pub(crate) fn lesser(self) -> Option<Self> {
+        match self {
+            Self::Portable => None,
+            Self::Avx2 | Self::Neon => Some(Self::Portable),
+            Self::AvxVnni | Self::Avx512 => Some(Self::Avx2),
+            Self::Avx512Vnni => Some(Self::Avx512),
+            Self::Avx512Amx => Some(Self::Avx512Vnni),
+            Self::NeonDotprod => Some(Self::Neon),
+            Self::NeonI8mm => Some(Self::NeonDotprod),
+        }
+    }
+
+    /// This one and the lesser ones, fastest first.
+    pub(crate) fn and_lesser(self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self), |set| set.lesser())
+    }
+
     /// The fastest one that this processor has.
     pub fn best() -> Self {
         Self::available().next_back().unwrap_or(Self::Portable)
@@ -105,6 +134,7 @@ impl InstructionSet {
             Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",
             Self::Avx512Vnni => "avx512-vnni",
+            Self::Avx512Amx => "avx512-amx",
             Self::Neon => "neon",
             Self::NeonDotprod => "neon-dotprod",
             Self::NeonI8mm => "neon-i8mm",
@@ -146,12 +176,17 @@ mod tests {
         assert!(InstructionSet::best().is_available());
         assert_eq!(InstructionSet::available().next(), Some(InstructionSet::Portable));
         if InstructionSet::Avx512Vnni.is_available() {
-            let others = InstructionSet::available().filter(|set| *set != InstructionSet::AvxVnni);
+            let some = [InstructionSet::AvxVnni, InstructionSet::Avx512Amx];
+            let others = InstructionSet::available().filter(|set| !some.contains(set));
             assert_eq!(others.count(), 4);
         }
         if InstructionSet::NeonDotprod.is_available() {
             assert!((3..=4).contains(&InstructionSet::available().count()));
         }
         assert_eq!(InstructionSet::Neon.is_available(), cfg!(target_arch = "aarch64"));
+        for set in InstructionSet::available() {
+            assert!(set.and_lesser().all(InstructionSet::is_available), "{set}");
+            assert_eq!(set.and_lesser().last(), Some(InstructionSet::Portable));
+        }
     }
 }

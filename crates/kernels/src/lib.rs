@@ -40,6 +40,8 @@
 #![cfg_attr(nnhal_only_avx2, allow(dead_code))] // Of other instruction sets.
 
 mod allowance;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 pub mod batch_matmul;
 mod broadcast;
 pub mod cast;

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
+#[cfg(target_arch = "x86_64")]
+use crate::amx;
 use crate::lines::LINE_BYTES;
 use crate::vector::{Isa, Kernel, Simd};
 use std::hint::black_box;
@@ -102,6 +104,7 @@ fn bytes(set: InstructionSet) -> Option<usize> {
     // SAFETY: as was just seen.
     unsafe {
         match set {
+            InstructionSet::Avx512Amx => multiply_tiles(),
             InstructionSet::Avx512Vnni => multiply_vnni(),
             InstructionSet::Avx512 => multiply_512(),
             InstructionSet::AvxVnni => multiply_vnni_256(),
@@ -110,10 +113,24 @@ fn bytes(set: InstructionSet) -> Option<usize> {
         }
     }
     Some(match set {
+        InstructionSet::Avx512Amx => PRODUCTS_OF_TILES,
         InstructionSet::Avx512Vnni => 64,
         InstructionSet::Avx512 | InstructionSet::AvxVnni => 32,
         _ => 16,
     })
+}
+
+/// Products of tiles for each one of others.
+#[cfg(target_arch = "x86_64")]
+const PRODUCTS_OF_TILES: usize = 1024;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::cast_possible_truncation)] // Small numbers.
+fn multiply_tiles() {
+    const OF_TILE: u32 = (amx::TILE_ROWS * amx::TILE_ROWS * amx::ROW_BYTES) as u32;
+    const OF_ALL: u32 = SUMS as u32 * PRODUCTS * PRODUCTS_OF_TILES as u32;
+    const { assert!(OF_ALL.is_multiple_of(OF_TILE * amx::SUMS)) };
+    amx::TileRegisters::set_up().multiply(OF_ALL / OF_TILE / amx::SUMS);
 }
 
 #[cfg(target_arch = "x86_64")]

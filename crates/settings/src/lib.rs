@@ -46,7 +46,7 @@ pub const THREADS: Setting = Setting {
 /// Which kernels are used.
 pub const INSTRUCTION_SET: Setting = Setting {
     name: "NNHAL_INSTRUCTION_SET",
-    values: "`portable`, `avx2`, `avx-vnni`, `avx512`, `avx512-vnni`, `neon`, `neon-dotprod`, `neon-i8mm`, \
+    values: "`portable`, `avx2`, `avx-vnni`, `avx512`, `avx512-vnni`, `avx512-amx`, `neon`, `neon-dotprod`, `neon-i8mm`, \
              as far as the processor has it",
     default: "the fastest that the processor has",
     meaning: "The kernels that `nnhal-cpu` uses.",

@@ -304,6 +304,7 @@ impl BatchMatmul {
             (&*copy, row_bytes)
         };
         let output = DisjointOutput::new(output);
+        let _tiles = matrix.set_up_tiles();
         let mut row = 0;
         while row < rows {
             let mut addresses = [std::ptr::null(); ROWS];

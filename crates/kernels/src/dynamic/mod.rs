@@ -50,7 +50,7 @@ const ROWS_BYTES: usize = 256 << 10;
 /// Bytes of rows that are copied together, where single ones are that large.
 const MOST_ROWS_BYTES: usize = 8 << 20;
 /// Rows whose sums are in memory at the same time: whole tiles of all kernels.
-const SUM_ROWS: usize = 24;
+const SUM_ROWS: usize = 48;
 /// Units of a block, at most.
 const MOST_UNITS: usize = 4 * LANES;
 
@@ -153,7 +153,8 @@ impl Convolution {
             each => preparation.copied(each, "scales of weights")?,
         };
         let bias = preparation.copied(bias, "a bias")?;
-        let variant = Variant::of(set, inputs).filter(|_| ![rows, inputs, units].contains(&0));
+        let variant =
+            Variant::of_rows(set, inputs, rows).filter(|_| ![rows, inputs, units].contains(&0));
         let (packed, weight_sums) = match variant {
             Some(variant) => {
                 let weights =
@@ -347,6 +348,10 @@ impl Convolution {
         let (inputs, units) = (self.inputs(), self.shape.output_channels);
         let pixels = self.shape.output[0] * self.shape.output[1];
         let mut sums = [[0; MOST_UNITS]; SUM_ROWS];
+        let _tiles = match &self.weights {
+            Packed::Matrix(matrix) => Some(matrix.set_up_tiles()),
+            Packed::Plain(_) => None,
+        };
         let (copies, wide) = scratch.split_at_mut(self.lines.task[0]);
         let (copies, wide) = (bytes_of(copies), bytes_of(wide));
         for start in rows.clone().step_by(self.together) {
@@ -434,7 +439,8 @@ impl Convolution {
         }
     }
 
-    /// Sums of products of rows, [`SUM_ROWS`] at most, with the weights of a block's units.
+    /// Sums of products of rows, [`SUM_ROWS`] at most, with the weights of a block's units. What
+    /// [`Matrix::set_up_tiles`] gave lives.
     fn sum(
         &self,
         all: Rows<'_>,

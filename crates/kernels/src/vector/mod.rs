@@ -142,7 +142,7 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx2 | InstructionSet::AvxVnni => avx2::Avx2::new().map(Self::Avx2),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
+            InstructionSet::Avx512 | InstructionSet::Avx512Vnni | InstructionSet::Avx512Amx => {
                 avx512::Avx512::new().map(Self::Avx512)
             }
             #[cfg(target_arch = "aarch64")]

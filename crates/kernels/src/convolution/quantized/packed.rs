@@ -305,6 +305,11 @@ impl Packed {
             blocks: part(self.blocks, self.block_pieces, block_piece),
         };
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
+        let _tiles = match &self.products {
+            Products::Rows(matrices) => Some(matrices[0].set_up_tiles()),
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(_) => None,
+        };
         match &self.stage {
             None => {
                 let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
@@ -478,7 +483,7 @@ impl Work<'_> {
     /// # Safety
     /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute`]
     /// wants them. They are side by side in a line of the output, where only this task touches these
-    /// blocks' channels.
+    /// blocks' channels. What [`Matrix::set_up_tiles`] gave lives.
     unsafe fn compute(
         &self,
         table: &Table,

@@ -307,6 +307,57 @@ fn signed_inputs_that_were_made_unsigned_agree() {
     }
 }
 
+/// Whether all rows, depths and channels are whole tiles of AMX, or some more or less.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn tiles_of_any_size_agree() {
+    let set = InstructionSet::Avx512Amx;
+    if !set.is_available() {
+        eprintln!("not tried: this machine has no {set}");
+        return;
+    }
+    let typical_of = |[rows, depth, channels]: [usize; 3], signedness, weight_zero_point| {
+        let shape =
+            Shape { input: [rows, 1], output: [rows, 1], ..same([1, 1, 1, depth, channels]) };
+        typical(shape, signedness, weight_zero_point)
+    };
+    for (index, rows) in [15, 16, 17, 31, 32, 33, 47, 48, 50, 63, 97, 130].into_iter().enumerate() {
+        for (second, depth) in [1, 4, 60, 63, 64, 65, 128, 300].into_iter().enumerate() {
+            for (third, channels) in [1, 16, 17, 32, 33, 64, 65, 100].into_iter().enumerate() {
+                let sizes = [rows, depth, channels];
+                let of = [
+                    (Signedness::Signed, 0),
+                    (Signedness::Unsigned, 121),
+                    (Signedness::Unsigned, 0),
+                ];
+                let (signedness, weight_zero_point) = of[(index + second + third) % 3];
+                let case = typical_of(sizes, signedness, weight_zero_point);
+                let expected = case.output(InstructionSet::Portable, 1);
+                for threads in [1, 2] {
+                    assert!(case.output(set, threads) == expected, "{sizes:?} {signedness:?}");
+                }
+            }
+        }
+    }
+    // What has too few rows for a tile does not wait for tiles.
+    let kernel = |rows| {
+        let case = typical_of([rows, 64, 64], Signedness::Signed, 0);
+        let preparation = &mut Preparation::new(set, 1);
+        let (weights, requantization) = (case.weights(), case.requantization.clone());
+        Convolution::prepare(
+            &case.shape,
+            weights,
+            &case.bias,
+            case.activations,
+            requantization,
+            preparation,
+        )
+        .unwrap()
+        .kernel()
+    };
+    assert_eq!([kernel(4), kernel(64)], ["avx512-vnni", "avx512-amx"]);
+}
+
 /// Sums of 16 bits as great and as small as they can be, and all of them.
 #[cfg(target_arch = "x86_64")]
 #[test]

@@ -48,7 +48,7 @@ impl Variant {
     }
 }
 
-/// By the instruction set that is asked for: the first one that takes the weights is used. 256 bits have no kernels
+/// By instruction set: the first one that takes the weights is used, or else one of a lesser set. 256 bits have no kernels
 /// for sums of two bytes: those for 16-bit numbers are not much slower.
 static VARIANTS: &[(InstructionSet, Variant)] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
@@ -67,8 +67,6 @@ static VARIANTS: &[(InstructionSet, Variant)] = &[
         Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni, Takes::Bytes),
     ),
     #[cfg(target_arch = "x86_64")]
-    (InstructionSet::AvxVnni, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::All)),
-    #[cfg(target_arch = "x86_64")]
     (
         InstructionSet::Avx2,
         Variant {
@@ -79,11 +77,6 @@ static VARIANTS: &[(InstructionSet, Variant)] = &[
     ),
     #[cfg(target_arch = "x86_64")]
     (InstructionSet::Avx2, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::All)),
-    #[cfg(target_arch = "aarch64")]
-    (
-        InstructionSet::NeonI8mm,
-        Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod, Takes::All),
-    ),
     #[cfg(target_arch = "aarch64")]
     (
         InstructionSet::NeonDotprod,
@@ -110,7 +103,7 @@ impl Variant {
     /// If this processor does not have the instructions.
     pub(super) fn exists(set: InstructionSet) -> bool {
         assert!(set.is_available(), "this processor does not have {set}");
-        VARIANTS.iter().any(|(of, _)| *of == set)
+        set.and_lesser().any(|set| VARIANTS.iter().any(|(of, _)| *of == set))
     }
 
     /// That of an instruction set, for such a filter of weights all of which are bytes, or not.
@@ -128,8 +121,10 @@ impl Variant {
             Takes::Bytes => are_bytes,
             Takes::Bytes3x3 => are_bytes && filter == [3, 3],
         };
-        let found = VARIANTS.iter().find(|(of, variant)| *of == set && suits(variant));
-        found.map(|(_, variant)| variant)
+        set.and_lesser().find_map(|set| {
+            let found = VARIANTS.iter().find(|(of, variant)| *of == set && suits(variant));
+            found.map(|(_, variant)| variant)
+        })
     }
 
     /// Its name in reports.

@@ -61,7 +61,7 @@ impl TableMap {
     pub fn prepare(set: InstructionSet, table: Table) -> Self {
         let variant = match set {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx512Vnni
+            InstructionSet::Avx512 | InstructionSet::Avx512Vnni | InstructionSet::Avx512Amx
                 if set.is_available() && is_x86_feature_detected!("avx512vbmi") =>
             {
                 Variant::Vbmi
@@ -71,6 +71,7 @@ impl TableMap {
             | InstructionSet::AvxVnni
             | InstructionSet::Avx512
             | InstructionSet::Avx512Vnni
+            | InstructionSet::Avx512Amx
                 if set.is_available() =>
             {
                 Variant::Avx2

@@ -4,6 +4,8 @@
 //! taps of a convolution's window, or the one row of a plain matrix. A table holds the addresses. The
 //! right side is packed once ([`Matrix`]) into blocks of 64, 32 or 16 output channels.
 
+#[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -60,6 +62,28 @@ pub(crate) struct Tile<'a> {
     pub output: *mut u8,
     /// From one row's output to the next, in bytes.
     pub output_step: usize,
+}
+
+impl<'a> Tile<'a> {
+    /// The rows cut into tiles of at most so many: first the larger ones, then those with a row less, each with
+    /// how many there are.
+    fn parts(&self, most: usize) -> impl Iterator<Item = (Tile<'a>, usize)> {
+        let tiles = self.rows.div_ceil(most);
+        let (rows, longer) = (self.rows / tiles.max(1), self.rows % tiles.max(1));
+        let parts = [(0, longer, rows + 1), (longer * (rows + 1), tiles - longer, rows)];
+        let all = *self;
+        parts.into_iter().filter(|(_, tiles, _)| *tiles > 0).map(move |(first, tiles, rows)| {
+            let row_terms = all.row_terms.map(|terms| &terms[first..first + tiles * rows]);
+            let tile = Tile {
+                table: all.table.wrapping_add(first),
+                rows,
+                row_terms,
+                output: all.output.wrapping_add(first * all.output_step),
+                ..all
+            };
+            (tile, tiles)
+        })
+    }
 }
 
 /// Weights that are fetched into the second cache ahead of time, a line with each step.

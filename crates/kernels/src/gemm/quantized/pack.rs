@@ -419,8 +419,10 @@ impl Matrix {
     /// Bytes of packed weights.
     pub(crate) fn weight_bytes(&self) -> usize {
         let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
-        let Common { runs, run_bytes, .. } = self.problem.common;
-        runs * run_bytes.div_ceil(DEPTH) * vectors * self.variant.bytes_per_vector()
+        let steps = self.problem.row_bytes() / DEPTH;
+        steps.next_multiple_of(self.variant.steps_together)
+            * vectors
+            * self.variant.bytes_per_vector()
     }
 
     /// Bytes of the channels' constants.
@@ -466,8 +468,12 @@ impl Matrix {
                     }
                 }
             }
-            let bytes = steps * block.vectors * self.variant.bytes_per_vector();
-            self.variant.arrange(&mut weights[block.weights..][..bytes]);
+            let step_bytes = block.vectors * self.variant.bytes_per_vector();
+            let filled = steps.next_multiple_of(self.variant.steps_together);
+            let weights = &mut weights[block.weights..][..filled * step_bytes];
+            let (weights, behind) = weights.split_at_mut(steps * step_bytes);
+            behind.fill(0);
+            self.variant.arrange(weights);
             for index in 0..block.channels {
                 let mut sum = 0_i32;
                 for some in pace.blocks(inner, 1) {
@@ -529,33 +535,16 @@ impl Matrix {
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
     /// `Block::weights` on. The outputs of the block's channels of the rows can be written, or of
     /// [`Self::of_sums`] four bytes for each of 16 lanes of its vectors, and no one else accesses them.
-    /// (Lanes and row terms are slices, whose lengths are compared.)
+    /// (Lanes and row terms are slices, whose lengths are compared.) What [`Self::set_up_tiles`] gave lives.
     pub(crate) unsafe fn compute_rows(&self, block: &Block, all: &Tile<'_>, next: *const u8) {
-        let tiles = all.rows.div_ceil(self.tile_rows(block));
-        if tiles == 0 {
-            return;
-        }
-        let (rows, longer) = (all.rows / tiles, all.rows % tiles);
         // Kernels of 16-bit numbers take two of them in a step.
         let input_bytes = self.variant.input_bytes;
         let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
-        let steps =
-            self.problem.common.runs * self.problem.common.run_bytes.div_ceil(DEPTH) * input_bytes;
+        let steps = self.problem.row_bytes() / DEPTH * input_bytes;
         let mut ahead =
             Ahead { next, tiles: step_bytes.div_ceil(LINE_BYTES), tile_bytes: steps * LINE_BYTES };
-        for (first, tiles, rows) in
-            [(0, longer, rows + 1), (longer * (rows + 1), tiles - longer, rows)]
-        {
-            if tiles == 0 {
-                continue;
-            }
-            let tile = Tile {
-                table: all.table.wrapping_add(first),
-                rows,
-                row_terms: all.row_terms.map(|terms| &terms[first..first + tiles * rows]),
-                output: all.output.wrapping_add(first * all.output_step),
-                ..*all
-            };
+        let most = if self.variant.steps_together > 1 { usize::MAX } else { self.tile_rows(block) };
+        for (tile, tiles) in all.parts(most) {
             // SAFETY: the caller's promises, for a part of the rows.
             unsafe { self.compute_tiles(block, &tile, tiles, &mut ahead) };
         }
@@ -572,7 +561,9 @@ impl Matrix {
         tiles: usize,
         ahead: &mut Ahead,
     ) {
-        debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
+        debug_assert!(
+            self.variant.steps_together > 1 || (1..=self.tile_rows(block)).contains(&tile.rows)
+        );
         let compute = self.variant.compute(self.has_least_weight);
         // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
         // variants come from; the weights are packed for this one; the rest is the caller's promise.
@@ -604,9 +595,8 @@ impl Matrix {
 
     /// Bytes of a row as [`Self::copy_rows`] writes it; none if rows are read where they are.
     pub(crate) fn copied_row_bytes(&self) -> Option<usize> {
-        let Common { runs, run_bytes, .. } = self.problem.common;
-        // Less than the packed weights have.
-        let bytes = runs * run_bytes.next_multiple_of(DEPTH) * self.variant.input_bytes;
+        let bytes = self.problem.row_bytes() * self.variant.input_bytes;
+        let bytes = bytes.next_multiple_of(self.variant.steps_together * DEPTH);
         (self.problem.inputs == Inputs::Copied).then_some(bytes)
     }
 
@@ -629,8 +619,8 @@ impl Matrix {
         let Common { runs, run_bytes, is_signed, .. } = self.problem.common;
         let padded = run_bytes.next_multiple_of(DEPTH);
         let flip = if is_signed { 0x80 } else { 0 };
-        let bytes = addresses.len() * self.copied_row_bytes().expect("rows that are copied");
-        let copies = &mut copies[..bytes / 2];
+        let row_bytes = self.copied_row_bytes().expect("rows that are copied");
+        let copies = &mut copies[..addresses.len() * row_bytes / 2];
         let (table, row) = ((table, table_step), (runs, padded));
         #[cfg(target_arch = "x86_64")]
         if self.variant.input_bytes > 1 {
@@ -639,10 +629,16 @@ impl Matrix {
         } else {
             let copies = bytemuck::cast_slice_mut(copies);
             // SAFETY: as above.
-            unsafe { super::avx2::copy(table, row, flip, copies, addresses) };
+            unsafe { super::avx2::copy(table, (row, row_bytes), flip, copies, addresses) };
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("rows are read as they are");
+    }
+
+    /// Sets up what [`Self::compute_rows`] needs of this thread, for as long as the value lives.
+    pub(crate) fn set_up_tiles(&self) -> impl Sized {
+        #[cfg(target_arch = "x86_64")]
+        return (self.variant.steps_together > 1).then(crate::amx::TileRegisters::set_up);
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
@@ -693,11 +689,8 @@ fn inputs(variant: &'static Variant, common: Common, blocks: &[Block]) -> Inputs
     // No more than the bytes of the packed weights.
     let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
     let is_flipped = is_signed && variant.flips_inputs;
-    if variant.input_bytes > 1 || is_flipped && steps >= STEPS_TO_COPY {
-        Inputs::Copied
-    } else {
-        Inputs::Stored
-    }
+    let are_copied = variant.input_bytes > 1 || variant.steps_together > 1;
+    if are_copied || is_flipped && steps >= STEPS_TO_COPY { Inputs::Copied } else { Inputs::Stored }
 }
 
 /// The constants of all channels, which take this many vectors, from what each channel's sums begin with and the greatest

@@ -1,5 +1,6 @@
 //! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
 
+use super::DEPTH;
 use super::block::Block;
 use crate::quantization::Signedness;
 use crate::requantize::{ChannelLanes, Requantization};
@@ -41,6 +42,12 @@ pub(super) struct Problem {
 }
 
 impl Problem {
+    /// Bytes of a row whose runs are copied one behind the other, each filled up to a whole step.
+    pub(super) fn row_bytes(&self) -> usize {
+        // Less than the packed weights have.
+        self.common.runs * self.common.run_bytes.next_multiple_of(DEPTH)
+    }
+
     /// The constants of a block's channels.
     pub(super) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
         &self.lanes[block.lanes..][..block.vectors]

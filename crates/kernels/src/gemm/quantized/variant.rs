@@ -33,6 +33,9 @@ pub(crate) struct Variant {
     pub(super) input_bytes: usize,
     /// Whether signed inputs are made unsigned in each step, if nothing did it before.
     pub(super) flips_inputs: bool,
+    /// Steps that are multiplied together. If they are several, rows are copied, one behind the other, and all
+    /// rows are given together, for which this thread's tiles are set up.
+    pub(super) steps_together: usize,
     /// Whether inputs are made signed (or else unsigned) when they are loaded.
     pub(super) has_signed_inputs: bool,
     /// Whether sums can be requantized in floats.
@@ -55,6 +58,7 @@ impl Variant {
             rows: A::ROWS,
             input_bytes: A::INPUT_BYTES,
             flips_inputs: A::FLIPS_INPUTS,
+            steps_together: 1,
             has_signed_inputs: A::HAS_SIGNED_INPUTS,
             has_floats: A::HAS_FLOATS,
             sum: A::SUM,
@@ -72,6 +76,16 @@ impl Variant {
 
 /// For rows of bytes, by the instruction set that is asked for.
 static BYTES: &[(InstructionSet, Variant)] = &[
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    (
+        InstructionSet::Avx512Amx,
+        Variant {
+            rows: [0, 16, 16, 0, 16],
+            steps_together: super::amx::STEPS,
+            compute: super::amx::compute,
+            ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
+        },
+    ),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (InstructionSet::Avx512Vnni, Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni)),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
@@ -99,6 +113,8 @@ pub(crate) const LEAST_ROWS: usize = 12;
 
 /// In place of [`BYTES`] for few rows.
 static BYTES_OF_FEW_ROWS: &[(InstructionSet, Variant)] = &[
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    (InstructionSet::Avx512Amx, Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni)),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (InstructionSet::Avx512, Variant::new::<super::avx512::WordsOfBytes>(InstructionSet::Avx512)),
     #[cfg(target_arch = "x86_64")]
@@ -222,6 +238,8 @@ impl Variant {
         steps: usize,
         preparation: &mut Preparation,
     ) -> Result<(Vec<Block>, usize, usize), TooLarge> {
+        let too_large = || TooLarge::beyond_addresses("packed weights");
+        let steps = steps.checked_next_multiple_of(self.steps_together).ok_or_else(too_large)?;
         let mut blocks = preparation.room(channels.div_ceil(LANES), "blocks of channels")?;
         let (mut bytes, mut lanes, mut channel) = (0_usize, 0, 0);
         let mut pace = preparation.pace();
@@ -232,7 +250,7 @@ impl Variant {
             blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
             let of_block = product(&[steps, vectors, self.bytes_per_vector()]);
             let all = of_block.and_then(|of_block| of_block.checked_add(bytes));
-            bytes = all.ok_or(TooLarge::beyond_addresses("packed weights"))?;
+            bytes = all.ok_or_else(too_large)?;
             lanes += vectors;
             channel += channels;
         }

@@ -1,0 +1,280 @@
+//! Products of tiles with AMX: an instruction multiplies 16 rows of 64 unsigned bytes by the signed weights of 16
+//! channels, which is as much as 16 steps of 16 rows.
+//!
+//! Two tiles of rows times two vectors of channels are four tiles of sums, with two of inputs and two of weights as
+//! many as there are. Sums go through memory, where vectors requantize them as those of [`Vnni`], which also
+//! computes what has too few rows for a tile. Weights are packed as for that; their steps are filled up with zeros,
+//! so that it does not matter what inputs are beside the last ones of a row.
+#![allow(unsafe_code)]
+
+use super::avx512::Vnni;
+use super::block::Block;
+use super::problem::Problem;
+use super::tiles::{self, Arithmetic, Sums};
+use super::{Ahead, ChannelLanes, DEPTH, Tile};
+use crate::amx::{ROW_BYTES, TILE_ROWS};
+use crate::requantize::LANES;
+use std::arch::asm;
+use std::arch::x86_64::{__m512i, _mm512_add_epi32, _mm512_load_si512, _mm512_set1_epi32};
+use std::mem::MaybeUninit;
+
+/// Steps of four inputs that are multiplied together.
+pub(super) const STEPS: usize = ROW_BYTES / DEPTH;
+
+/// Rows that are computed together.
+const ROWS: usize = 2 * TILE_ROWS;
+
+/// Rows that are requantized together.
+const FINISHED_ROWS: usize = 4;
+
+/// Vectors of a block, at most.
+const MOST_VECTORS: usize = 4;
+
+/// By row and vector.
+#[repr(align(64))]
+struct Buffer([i32; ROWS * MOST_VECTORS * LANES]);
+
+/// Computes rows, however many tiles they are said to be.
+///
+/// # Safety
+/// As of [`tiles::compute`]; the rows are copies, one behind the other, and this thread's tiles are
+/// [set up](crate::amx::TileRegisters).
+pub(super) unsafe fn compute(
+    problem: &Problem,
+    block: &Block,
+    tile: &Tile<'_>,
+    tiles: usize,
+    ahead: &mut Ahead,
+) {
+    let all = Tile { rows: tile.rows * tiles, ..*tile };
+    // SAFETY: the caller's promises; who has AMX's tiles has AVX-512.
+    unsafe {
+        match block.vectors {
+            vectors if all.rows < TILE_ROWS => {
+                for (part, tiles) in all.parts(Vnni::ROWS[vectors]) {
+                    tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
+                }
+            }
+            1 => all_rows::<1>(problem, block, &all, ahead),
+            2 => all_rows::<2>(problem, block, &all, ahead),
+            4 => all_rows::<4>(problem, block, &all, ahead),
+            vectors => unreachable!("no kernel for {vectors} vectors"),
+        }
+    }
+}
+
+/// Computes at least as many rows as a tile has, of a block of `W` vectors.
+///
+/// # Safety
+/// As of [`compute`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn all_rows<const W: usize>(
+    problem: &Problem,
+    block: &Block,
+    all: &Tile<'_>,
+    ahead: &mut Ahead,
+) {
+    let lanes: &[_; W] = all.lanes.try_into().expect("one for each vector");
+    let inputs = problem.row_bytes().next_multiple_of(ROW_BYTES);
+    let mut sums = MaybeUninit::<Buffer>::uninit();
+    let sums = sums.as_mut_ptr().cast::<i32>();
+    let mut first = 0;
+    while first < all.rows {
+        // The last tile has the last rows, though some of them were computed before.
+        let last = all.rows - TILE_ROWS;
+        let starts = [first.min(last), (first + TILE_ROWS).min(last)];
+        let count = if starts[0] == starts[1] { 1 } else { 2 };
+        // SAFETY: the table has an address for each row. Each has `inputs` bytes, and the next one begins behind it;
+        // the block has weights of `W` vectors for as many. There is room for the sums of two tiles of rows and
+        // `W` vectors, all of which are written before they are read. The rest is the caller's promise.
+        unsafe {
+            let rows = starts.map(|start| *all.table.add(start));
+            for vector in (0..W).step_by(2) {
+                let place = Place {
+                    inputs: rows,
+                    input_bytes: inputs,
+                    weights: all.weights.add(vector * ROW_BYTES),
+                    sums: sums.add(vector * LANES),
+                    step_bytes: W * ROW_BYTES,
+                };
+                match (count, W) {
+                    (1, 1) => place.multiply_1x1(),
+                    (1, _) => place.multiply_1x2(),
+                    (_, 1) => place.multiply_2x1(),
+                    _ => place.multiply_2x2(),
+                }
+            }
+            for (part, &start) in starts[..count].iter().enumerate() {
+                let done = (first + part * TILE_ROWS - start) / FINISHED_ROWS * FINISHED_ROWS;
+                for row in (done..TILE_ROWS).step_by(FINISHED_ROWS) {
+                    let of_row = sums.add((part * TILE_ROWS + row) * W * LANES);
+                    let terms = all.row_terms.map(|terms| &terms[start + row..][..FINISHED_ROWS]);
+                    let to = all.output.wrapping_add((start + row).wrapping_mul(all.output_step));
+                    finish::<W>(problem, block, lanes, of_row, terms, (to, all.output_step));
+                }
+            }
+        }
+        first += count * TILE_ROWS;
+    }
+    let _ = ahead;
+}
+
+/// Adds what sums begin with, requantizes and stores rows.
+///
+/// # Safety
+/// As of [`Sums::finish`]; there are sums of as many rows and `W` vectors, on a line; the caller has AVX-512.
+#[inline(always)]
+unsafe fn finish<const W: usize>(
+    problem: &Problem,
+    block: &Block,
+    lanes: &[ChannelLanes; W],
+    from: *const i32,
+    terms: Option<&[i32]>,
+    output: (*mut u8, usize),
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut sums = [[<__m512i as Sums>::load(&lanes[0].bias); W]; FINISHED_ROWS];
+        for v in 0..W {
+            let bias = <__m512i as Sums>::load(&lanes[v].bias);
+            for (r, row) in sums.iter_mut().enumerate() {
+                let products = _mm512_load_si512(from.add((r * W + v) * LANES).cast());
+                row[v] = _mm512_add_epi32(products, bias);
+            }
+        }
+        if let Some(terms) = terms {
+            for (row, &term) in sums.iter_mut().zip(terms) {
+                for sums in row {
+                    *sums = _mm512_add_epi32(*sums, _mm512_set1_epi32(term));
+                }
+            }
+        }
+        <__m512i as Sums>::finish::<FINISHED_ROWS, W>(problem, block, lanes, output, sums);
+    }
+}
+
+/// Where tiles are multiplied.
+struct Place {
+    /// Of the first row of each tile of inputs.
+    inputs: [*const u8; 2],
+    /// Of a row, a multiple of a tile's.
+    input_bytes: usize,
+    /// Of the first step and vector.
+    weights: *const u8,
+    /// Of the first row and vector.
+    sums: *mut i32,
+    /// From a step's weights to the next ones, and from a row's sums to the next ones.
+    step_bytes: usize,
+}
+
+/// Functions of [`Place`]: what is computed in each step, and what of it is stored.
+macro_rules! multiply {
+    ($name:ident, [$($zero:literal)+], [$($step:literal)+], [$($store:literal)+]) => {
+        /// Multiplies tiles and stores their sums.
+        ///
+        /// # Safety
+        /// There are inputs for all rows, weights for as many and room for their sums, and this thread's tiles are
+        /// [set up](crate::amx::TileRegisters).
+        #[inline(always)]
+        unsafe fn $name(&self) {
+            let steps = self.input_bytes / ROW_BYTES;
+            if steps == 0 {
+                return;
+            }
+            let tile_of_sums = self.step_bytes * TILE_ROWS / size_of::<i32>();
+            // SAFETY: the caller's promises.
+            unsafe {
+                asm!(
+                    $(concat!("tilezero ", $zero),)+
+                    "2:",
+                    $($step,)+
+                    "add {first}, 64",
+                    "add {second}, 64",
+                    "add {weights}, {tile_bytes}",
+                    "dec {steps}",
+                    "jnz 2b",
+                    $($store,)+
+                    first = inout(reg) self.inputs[0] => _,
+                    second = inout(reg) self.inputs[1] => _,
+                    row = in(reg) self.input_bytes,
+                    weights = inout(reg) self.weights => _,
+                    step = in(reg) self.step_bytes,
+                    tile_bytes = in(reg) self.step_bytes * STEPS,
+                    steps = inout(reg) steps => _,
+                    sums = in(reg) self.sums,
+                    below = in(reg) self.sums.wrapping_add(tile_of_sums),
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack)
+                );
+            }
+        }
+    };
+}
+
+impl Place {
+    multiply!(
+        multiply_2x2,
+        ["tmm0" "tmm1" "tmm2" "tmm3"],
+        [
+            "tileloadd tmm4, [{first} + {row}]"
+            "tileloadd tmm6, [{weights} + {step}]"
+            "tileloadd tmm7, [{weights} + {step} + 64]"
+            "tdpbusd tmm0, tmm4, tmm6"
+            "tileloadd tmm5, [{second} + {row}]"
+            "tdpbusd tmm1, tmm4, tmm7"
+            "tdpbusd tmm2, tmm5, tmm6"
+            "tdpbusd tmm3, tmm5, tmm7"
+        ],
+        [
+            "tilestored [{sums} + {step}], tmm0"
+            "tilestored [{sums} + {step} + 64], tmm1"
+            "tilestored [{below} + {step}], tmm2"
+            "tilestored [{below} + {step} + 64], tmm3"
+        ]
+    );
+    multiply!(
+        multiply_1x2,
+        ["tmm0" "tmm1"],
+        [
+            "tileloadd tmm4, [{first} + {row}]"
+            "tileloadd tmm6, [{weights} + {step}]"
+            "tileloadd tmm7, [{weights} + {step} + 64]"
+            "tdpbusd tmm0, tmm4, tmm6"
+            "tdpbusd tmm1, tmm4, tmm7"
+        ],
+        [
+            "tilestored [{sums} + {step}], tmm0"
+            "tilestored [{sums} + {step} + 64], tmm1"
+            "/* not used: {below} */"
+        ]
+    );
+    multiply!(
+        multiply_2x1,
+        ["tmm0" "tmm2"],
+        [
+            "tileloadd tmm4, [{first} + {row}]"
+            "tileloadd tmm6, [{weights} + {step}]"
+            "tileloadd tmm5, [{second} + {row}]"
+            "tdpbusd tmm0, tmm4, tmm6"
+            "tdpbusd tmm2, tmm5, tmm6"
+        ],
+        [
+            "tilestored [{sums} + {step}], tmm0"
+            "tilestored [{below} + {step}], tmm2"
+        ]
+    );
+    multiply!(
+        multiply_1x1,
+        ["tmm0"],
+        [
+            "tileloadd tmm4, [{first} + {row}]"
+            "tileloadd tmm6, [{weights} + {step}]"
+            "tdpbusd tmm0, tmm4, tmm6"
+        ],
+        [
+            "tilestored [{sums} + {step}], tmm0"
+            "/* not used: {below} */"
+        ]
+    );
+}
