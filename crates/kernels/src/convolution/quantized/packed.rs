@@ -29,6 +29,12 @@ const ROW_PIXELS: usize = 96;
 /// Groups that are prepared from one question whether to go on to the next.
 const GROUPS_BETWEEN: usize = 256;
 
+/// Fewer channels than this are read a row of the window at a time; and so many where rows are copied anyway, if
+/// rows of the output are at least this long, for then no more rows are computed together.
+const SHALLOW: usize = 16;
+const SHALLOW_TO_COPY: usize = 33;
+const LEAST_WIDTH_TO_STAGE: usize = 24;
+
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
@@ -145,7 +151,10 @@ impl Packed {
         }
         let is_mergeable = shape.groups == 1 && shape.dilation[1] == 1;
         let is_table_full = shape.taps() > ENTRIES / TILE_ROWS;
-        let is_shallow = width > 1 && depth < 16 && is_mergeable;
+        // Where rows are copied, a run of a whole row of the window takes as long as one of a tap.
+        let is_copied = variant.copies_rows() && shape.output[1] >= LEAST_WIDTH_TO_STAGE;
+        let shallow = if is_copied { SHALLOW_TO_COPY } else { SHALLOW };
+        let is_shallow = width > 1 && depth < shallow && is_mergeable;
         let is_staged = !depth.is_multiple_of(4) || is_shallow || (is_table_full && is_mergeable);
         let is_merged = is_staged && is_mergeable;
         let (runs, run_bytes) =

@@ -278,7 +278,8 @@ fn makes_inputs_unsigned(case: &Case, set: InstructionSet) -> bool {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn signed_inputs_that_were_made_unsigned_agree() {
-    let with_vnni = [InstructionSet::AvxVnni, InstructionSet::Avx512Vnni];
+    let with_vnni =
+        [InstructionSet::AvxVnni, InstructionSet::Avx512Vnni, InstructionSet::Avx512Amx];
     let sets: Vec<_> = with_vnni.into_iter().filter(|set| set.is_available()).collect();
     // Rows that are copied as they are and with padding, then copies of rows of the image.
     for sizes in [
@@ -287,6 +288,9 @@ fn signed_inputs_that_were_made_unsigned_agree() {
         [1, 1, 5, 64, 272],
         [3, 2, 21, 3, 32],
         [1, 1, 11, 1003, 40],
+        [3, 1, 27, 16, 40],
+        [3, 2, 49, 32, 64],
+        [7, 2, 61, 3, 64],
     ] {
         for (weight_signedness, weight_zero_point) in
             [(Signedness::Signed, 0), (Signedness::Unsigned, 121)]
@@ -450,7 +454,7 @@ fn shapes_of_models_agree() {
 #[test]
 fn every_instruction_set_has_its_kernel() {
     for set in InstructionSet::available() {
-        let case = typical(same([1, 1, 3, 4, 4]), Signedness::Signed, 0);
+        let case = typical(same([1, 1, 4, 40, 4]), Signedness::Signed, 0);
         let weights =
             Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 0 };
         let convolution = Convolution::prepare(

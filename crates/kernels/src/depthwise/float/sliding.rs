@@ -108,7 +108,7 @@ impl Sliding {
         let multiple = if parts > 1 && !shape.batch.is_multiple_of(threads) { threads } else { 1 };
         let strips_of = |rows: usize| {
             let even = rows.div_ceil(most).next_multiple_of(multiple);
-            if rows / even >= LEAST_ROWS { even } else { rows.div_ceil(most) }
+            if even * LEAST_ROWS <= rows { even } else { rows.div_ceil(most) }
         };
         let of_phase = strips_of(shape.output[0].div_ceil(phases[0].max(1)));
         let mut strips = preparation.room(phases[0] * of_phase, "strips of rows")?;

@@ -15,7 +15,7 @@ use super::{Ahead, ChannelLanes, DEPTH, Tile};
 use crate::amx::{ROW_BYTES, TILE_ROWS};
 use crate::requantize::LANES;
 use std::arch::asm;
-use std::arch::x86_64::{__m512i, _mm512_add_epi32, _mm512_load_si512, _mm512_set1_epi32};
+use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 /// Steps of four inputs that are multiplied together.
@@ -32,7 +32,9 @@ const MOST_VECTORS: usize = 4;
 
 /// By row and vector.
 #[repr(align(64))]
-struct Buffer([i32; ROWS * MOST_VECTORS * LANES]);
+struct Buffer {
+    _sums: [i32; ROWS * MOST_VECTORS * LANES],
+}
 
 /// Computes rows, however many tiles they are said to be.
 ///
@@ -150,6 +152,54 @@ unsafe fn finish<const W: usize>(
             }
         }
         <__m512i as Sums>::finish::<FINISHED_ROWS, W>(problem, block, lanes, output, sums);
+    }
+}
+
+/// Copies rows as [`widen`](super::avx2::widen) does, but that bytes stay bytes, and that a copied row has so many of
+/// them; those behind the last run stay what they are.
+///
+/// # Safety
+/// As of that; the processor has AVX-512 BW and VL.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(super) unsafe fn copy(
+    (table, table_step): (*const *const u8, usize),
+    (runs, padded): (usize, usize),
+    flip: u8,
+    (copies, row_bytes): (&mut [u8], usize),
+    addresses: &mut [*const u8],
+) {
+    assert!(runs * padded <= row_bytes, "{runs} runs of {padded} bytes in {row_bytes}");
+    let flips = _mm512_set1_epi8(flip.cast_signed());
+    let (whole, rest) = (padded / ROW_BYTES, padded % ROW_BYTES);
+    let mask = (1_u64 << rest) - 1;
+    let rows = copies.chunks_exact_mut(row_bytes.max(1)).zip(addresses);
+    for (row, (copy, address)) in rows.enumerate() {
+        *address = copy.as_ptr();
+        let mut to = copy.as_mut_ptr();
+        for run in 0..runs {
+            // SAFETY: the caller's promises: the table has an address for each run of each row, behind which
+            // `padded` bytes can be read; as many are written, to a row which has room for all runs.
+            unsafe {
+                let mut from = *table.add(run.wrapping_mul(table_step).wrapping_add(row));
+                for _ in 0..whole {
+                    let bytes = _mm512_xor_si512(_mm512_loadu_si512(from.cast()), flips);
+                    _mm512_storeu_si512(to.cast(), bytes);
+                    (from, to) = (from.add(ROW_BYTES), to.add(ROW_BYTES));
+                }
+                // Vectors of half a line cross the end of one less often.
+                if rest > ROW_BYTES / 2 {
+                    let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
+                    _mm512_mask_storeu_epi8(to.cast(), mask, _mm512_xor_si512(bytes, flips));
+                } else if rest > 0 {
+                    #[allow(clippy::cast_possible_truncation)] // No bits are beyond the half.
+                    let mask = mask as u32;
+                    let bytes = _mm256_maskz_loadu_epi8(mask, from.cast());
+                    let bytes = _mm256_xor_si256(bytes, _mm512_castsi512_si256(flips));
+                    _mm256_mask_storeu_epi8(to.cast(), mask, bytes);
+                }
+                to = to.add(rest);
+            }
+        }
     }
 }
 

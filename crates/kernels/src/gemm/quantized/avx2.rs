@@ -279,25 +279,24 @@ pub(super) unsafe fn widen(
     }
 }
 
-/// As [`widen`], but that bytes stay bytes, and that a copied row may have more bytes than those of its runs, which
-/// stay what they are.
+/// As [`widen`], but that bytes stay bytes.
 ///
 /// # Safety
 /// As of [`widen`].
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn copy(
     (table, table_step): (*const *const u8, usize),
-    ((runs, padded), row_bytes): ((usize, usize), usize),
+    (runs, padded): (usize, usize),
     flip: u8,
     copies: &mut [u8],
     addresses: &mut [*const u8],
 ) {
     let flips = _mm256_set1_epi8(flip.cast_signed());
     let four_flips = u32::from_ne_bytes([flip; 4]);
-    let rows = copies.chunks_exact_mut(row_bytes.max(1)).zip(addresses);
+    let rows = copies.chunks_exact_mut((runs * padded).max(1)).zip(addresses);
     for (row, (copy, address)) in rows.enumerate() {
         *address = copy.as_ptr();
-        for (run, to) in copy[..runs * padded].chunks_exact_mut(padded.max(1)).enumerate() {
+        for (run, to) in copy.chunks_exact_mut(padded.max(1)).enumerate() {
             let (vectors, rest) = to.as_chunks_mut::<32>();
             let (halves, rest) = rest.as_chunks_mut::<16>();
             // SAFETY: the caller's promises: as many bytes as there are to be written.

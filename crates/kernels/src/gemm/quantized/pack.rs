@@ -583,7 +583,8 @@ impl Matrix {
     /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
     /// a copy or work in the kernel.
     pub(crate) fn take_unsigned(&mut self) {
-        if self.problem.common.is_signed && self.variant.flips_inputs {
+        let is_possible = self.variant.flips_inputs && self.variant.steps_together == 1;
+        if self.problem.common.is_signed && is_possible {
             self.problem.inputs = Inputs::Unsigned;
         }
     }
@@ -626,10 +627,20 @@ impl Matrix {
         if self.variant.input_bytes > 1 {
             // SAFETY: the caller's promise; the processor has the variant's instructions, and so AVX2.
             unsafe { super::avx2::widen(table, row, flip, copies, addresses) };
-        } else {
-            let copies = bytemuck::cast_slice_mut(copies);
-            // SAFETY: as above.
-            unsafe { super::avx2::copy(table, (row, row_bytes), flip, copies, addresses) };
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        let copies = bytemuck::cast_slice_mut(copies);
+        #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+        if self.variant.steps_together > 1 {
+            // SAFETY: as above, and so AVX-512.
+            unsafe { super::amx::copy(table, row, flip, (copies, row_bytes), addresses) };
+            return;
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            super::avx2::copy(table, row, flip, copies, addresses);
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("rows are read as they are");

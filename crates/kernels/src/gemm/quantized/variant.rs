@@ -1,4 +1,4 @@
-//! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`BYTES`], [`BYTES_OF_FEW_ROWS`] and
+//! [`Variant`]: the kernels of one instruction set, and how they want weights and inputs. [`BYTES`], [`BYTES_OF_LITTLE`] and
 //! [`WORDS`] list them all.
 
 use super::block::Block;
@@ -108,17 +108,38 @@ static BYTES: &[(InstructionSet, Variant)] = &[
     ),
 ];
 
+/// What is less than this is computed by another kernel.
+#[derive(Debug, Clone, Copy)]
+struct Least {
+    rows: usize,
+    /// Products of a sum.
+    products: usize,
+}
+
 /// Of fewer rows, reading the weights takes longer than multiplying.
 pub(crate) const LEAST_ROWS: usize = 12;
 
-/// In place of [`BYTES`] for few rows.
-static BYTES_OF_FEW_ROWS: &[(InstructionSet, Variant)] = &[
+/// In place of [`BYTES`] for what is little.
+static BYTES_OF_LITTLE: &[(InstructionSet, Least, Variant)] = &[
+    // Tiles would be filled with more zeros than numbers, and their sums go through memory.
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512Amx, Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni)),
+    (
+        InstructionSet::Avx512Amx,
+        Least { rows: crate::amx::TILE_ROWS, products: 40 },
+        Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni),
+    ),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512, Variant::new::<super::avx512::WordsOfBytes>(InstructionSet::Avx512)),
+    (
+        InstructionSet::Avx512,
+        Least { rows: LEAST_ROWS, products: 0 },
+        Variant::new::<super::avx512::WordsOfBytes>(InstructionSet::Avx512),
+    ),
     #[cfg(target_arch = "x86_64")]
-    (InstructionSet::Avx2, Variant::new::<super::avx2::PairsOfBytes>(InstructionSet::Avx2)),
+    (
+        InstructionSet::Avx2,
+        Least { rows: LEAST_ROWS, products: 0 },
+        Variant::new::<super::avx2::PairsOfBytes>(InstructionSet::Avx2),
+    ),
 ];
 
 /// For rows of 16-bit numbers, see [`Matrix::of_words`](super::Matrix::of_words), by the instruction set that is
@@ -172,8 +193,10 @@ impl Variant {
         rows: usize,
     ) -> Option<&'static Self> {
         let general = Self::of(set, products)?;
-        let of_few = || find(BYTES_OF_FEW_ROWS, set).filter(|_| rows < LEAST_ROWS);
-        Some(of_few().unwrap_or(general))
+        let is_little = |least: &Least| rows < least.rows || products < least.products;
+        let mut of_little =
+            BYTES_OF_LITTLE.iter().filter(|(of, least, _)| *of == set && is_little(least));
+        Some(of_little.next().map_or(general, |(.., variant)| variant))
     }
 
     /// That of an instruction set for products of rows of 16-bit numbers, if there is one.
@@ -206,6 +229,11 @@ impl Variant {
     /// If it is not one of [`Self::of_words`].
     pub(super) fn requantize(&self) -> Requantize {
         self.requantize.expect("a kernel of words")
+    }
+
+    /// Whether rows of bytes are always copied.
+    pub(crate) fn copies_rows(&self) -> bool {
+        self.steps_together > 1
     }
 
     /// Rows of a tile, at most, of a block of this many vectors.
