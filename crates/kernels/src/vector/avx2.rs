@@ -220,6 +220,32 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    fn store_four_u8(self, values: [__m256i; 4], to: &mut [u8]) {
+        assert!(to.len() >= 4 * LANES);
+        let [a, b, c, d] = values;
+        // SAFETY: 32 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            // Four bytes of each vector in turn.
+            let bytes = _mm256_packus_epi16(low, high);
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
+        }
+    }
+    #[inline(always)]
+    fn store_four_i8(self, values: [__m256i; 4], to: &mut [i8]) {
+        assert!(to.len() >= 4 * LANES);
+        let [a, b, c, d] = values;
+        // SAFETY: 32 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            // Four bytes of each vector in turn.
+            let bytes = _mm256_packs_epi16(low, high);
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
+        }
+    }
+    #[inline(always)]
     fn wload_u8(self, from: &[u8; WORDS]) -> __m256i {
         // SAFETY: 16 bytes are there; `self` proves the instructions.
         unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }

@@ -181,6 +181,32 @@ impl Simd for Avx512 {
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value)) }
     }
     #[inline(always)]
+    fn store_four_u8(self, values: [__m512i; 4], to: &mut [u8]) {
+        assert!(to.len() >= 4 * LANES);
+        let [a, b, c, d] = values;
+        // SAFETY: 64 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            // Four bytes of each vector in turn.
+            let bytes = _mm512_packus_epi16(low, high);
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutexvar_epi32(order, bytes));
+        }
+    }
+    #[inline(always)]
+    fn store_four_i8(self, values: [__m512i; 4], to: &mut [i8]) {
+        assert!(to.len() >= 4 * LANES);
+        let [a, b, c, d] = values;
+        // SAFETY: 64 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            // Four bytes of each vector in turn.
+            let bytes = _mm512_packs_epi16(low, high);
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutexvar_epi32(order, bytes));
+        }
+    }
+    #[inline(always)]
     fn wload_u8(self, from: &[u8; WORDS]) -> __m256i {
         // SAFETY: 16 bytes are there; `self` proves the instructions.
         unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }

@@ -238,50 +238,69 @@ struct Block<'a, T> {
     output: &'a mut [T],
 }
 
-/// Vectors of a block, and the elements behind the last full one.
+/// Vectors of a block, four by four, and the elements behind the last full ones.
 macro_rules! for_each_vector {
     ($simd:ident, $block:ident, |$x:ident, $y:ident| $value:expr) => {{
         let Block { a, b, output, .. } = $block;
-        let whole = output.len() - output.len() % S::LANES;
-        let (outputs, last) = output.split_at_mut(whole);
-        let outputs = outputs.chunks_exact_mut(S::LANES);
         match (a, b) {
             (Operand::Elements(a), Operand::Elements(b)) => {
-                let pairs = a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES));
-                for ((x, y), output) in pairs.zip(outputs) {
-                    let ($x, $y) = (T::load($simd, x), T::load($simd, y));
-                    T::store($simd, $value, output);
-                }
-                let $x = load_bytes_partial($simd, &a[whole..]);
-                let $y = load_bytes_partial($simd, &b[whole..]);
-                store_bytes_partial($simd, $value, last);
+                for_each_vector!(@all $simd, output, range, at, $value,
+                    [a = &a[range.0..range.1], $x = T::load($simd, &a[at..]), load_bytes_partial($simd, a)],
+                    [b = &b[range.0..range.1], $y = T::load($simd, &b[at..]), load_bytes_partial($simd, b)])
             }
             (Operand::Same(a), Operand::Elements(b)) => {
-                let $x = $simd.isplat(a.wide());
-                for (y, output) in b.chunks_exact(S::LANES).zip(outputs) {
-                    let $y = T::load($simd, y);
-                    T::store($simd, $value, output);
-                }
-                let $y = load_bytes_partial($simd, &b[whole..]);
-                store_bytes_partial($simd, $value, last);
+                let a = $simd.isplat(a.wide());
+                for_each_vector!(@all $simd, output, range, at, $value,
+                    [a = a, $x = a, a],
+                    [b = &b[range.0..range.1], $y = T::load($simd, &b[at..]), load_bytes_partial($simd, b)])
             }
             (Operand::Elements(a), Operand::Same(b)) => {
-                let $y = $simd.isplat(b.wide());
-                for (x, output) in a.chunks_exact(S::LANES).zip(outputs) {
-                    let $x = T::load($simd, x);
-                    T::store($simd, $value, output);
-                }
-                let $x = load_bytes_partial($simd, &a[whole..]);
-                store_bytes_partial($simd, $value, last);
+                let b = $simd.isplat(b.wide());
+                for_each_vector!(@all $simd, output, range, at, $value,
+                    [a = &a[range.0..range.1], $x = T::load($simd, &a[at..]), load_bytes_partial($simd, a)],
+                    [b = b, $y = b, b])
             }
             (Operand::Same(a), Operand::Same(b)) => {
                 let ($x, $y) = ($simd.isplat(a.wide()), $simd.isplat(b.wide()));
-                for output in outputs {
-                    T::store($simd, $value, output);
-                }
-                store_bytes_partial($simd, $value, last);
+                let mut one = [T::zeroed()];
+                store_bytes_partial($simd, $value, &mut one);
+                output.fill(one[0]);
             }
         }
+    }};
+    (@all $simd:ident, $output:ident, $range:ident, $at:ident, $value:expr,
+        [$a:ident = $a_part:expr, $x:ident = $whole_x:expr, $rest_x:expr],
+        [$b:ident = $b_part:expr, $y:ident = $whole_y:expr, $rest_y:expr]) => {{
+        let four = 4 * S::LANES;
+        let mut first = 0;
+        let mut fours = $output.chunks_exact_mut(four);
+        for output in &mut fours {
+            // Parts of a known length, so that nothing is checked for each vector.
+            let $range = (first, first + four);
+            let ($a, $b) = ($a_part, $b_part);
+            let mut values = [$simd.isplat(0); 4];
+            for (index, value) in values.iter_mut().enumerate() {
+                let $at = index * S::LANES;
+                let ($x, $y) = ($whole_x, $whole_y);
+                *value = $value;
+            }
+            T::store_four($simd, values, output);
+            first += four;
+        }
+        let mut vectors = fours.into_remainder().chunks_exact_mut(S::LANES);
+        for output in &mut vectors {
+            let $range = (first, first + S::LANES);
+            let ($a, $b) = ($a_part, $b_part);
+            let $at = 0;
+            let ($x, $y) = ($whole_x, $whole_y);
+            T::store($simd, $value, output);
+            first += S::LANES;
+        }
+        let output = vectors.into_remainder();
+        let $range = (first, first + output.len());
+        let ($a, $b) = ($a_part, $b_part);
+        let ($x, $y) = ($rest_x, $rest_y);
+        store_bytes_partial($simd, $value, output);
     }};
 }
 
