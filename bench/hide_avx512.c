@@ -1,4 +1,5 @@
-// Answers the instruction CPUID as a processor of the same kind without AVX-512, AVX-VNNI, AVX10 and AMX would.
+// Answers the instruction CPUID as a processor of the same kind without AVX-512, AVX-VNNI, AVX10 and AMX would;
+// with KEEP_AVX_VNNI=1 in its environment as one with AVX-VNNI.
 // hide_avx512.py replaces CPUID by the undefined instruction UD2, which is as long; this library, loaded before the
 // program by LD_PRELOAD, handles the signal that UD2 raises.
 //
@@ -7,6 +8,7 @@
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -18,6 +20,9 @@ enum {
     EAX_1 = 1 << 4 | 1 << 5 | 1 << 21 | 1 << 23,                        // AVX-VNNI AVX512-BF16 AMX-FP16 AVX-IFMA
     EDX_1 = 1 << 4 | 1 << 5 | 1 << 8 | 1 << 10 | 1 << 19,               // AVX-VNNI-INT8 NE-CONVERT AMX INT16 AVX10
 };
+
+enum { AVX_VNNI = 1 << 4 }; // Of EAX_1.
+static unsigned hidden_in_eax_1 = EAX_1;
 
 static void answer(int signal_number, siginfo_t *info, void *context) {
     (void)info;
@@ -34,7 +39,7 @@ static void answer(int signal_number, siginfo_t *info, void *context) {
         c &= ~ECX_0;
         d &= ~EDX_0;
     } else if (leaf == 7 && subleaf == 1) {
-        a &= ~EAX_1;
+        a &= ~hidden_in_eax_1;
         d &= ~EDX_1;
     }
     registers[REG_RAX] = a;
@@ -45,6 +50,9 @@ static void answer(int signal_number, siginfo_t *info, void *context) {
 }
 
 __attribute__((constructor)) static void begin(void) {
+    if (getenv("KEEP_AVX_VNNI")) {
+        hidden_in_eax_1 &= ~AVX_VNNI;
+    }
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = answer;

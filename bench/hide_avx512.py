@@ -3,17 +3,18 @@
 
     python hide_avx512.py ENVIRONMENT
 
-LiteRT (XNNPACK) and ONNX Runtime have no setting for this. They ask the processor what it can do by the
-instruction CPUID. This program overwrites each CPUID in the environment's libraries by UD2, and compiles
-hide_avx512.c to ENVIRONMENT/libhide_avx512.so, which answers in its place. From then on the environment only works
-with LD_PRELOAD=ENVIRONMENT/libhide_avx512.so: take one that is made for this. Needs gcc and objdump.
+LiteRT (XNNPACK) and ONNX Runtime have no setting for this, and OpenVINO's holds for oneDNN, but not for the
+products of floats that it takes from MLAS. All ask the processor what it can do by the instruction CPUID. This program
+overwrites each CPUID in the environment's libraries by UD2, and compiles hide_avx512.c to
+ENVIRONMENT/libhide_avx512.so, which answers in its place. From then on the environment only works with
+LD_PRELOAD=ENVIRONMENT/libhide_avx512.so: take one that is made for this. Needs gcc and objdump.
 """
 
 import pathlib
 import subprocess
 import sys
 
-PACKAGES = ("ai_edge_litert", "onnxruntime", "numpy")
+PACKAGES = ("ai_edge_litert", "onnxruntime", "openvino", "numpy")
 CPUID, UD2 = b"\x0f\xa2", b"\x0f\x0b"
 
 

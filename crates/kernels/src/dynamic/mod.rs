@@ -440,7 +440,7 @@ impl Convolution {
     }
 
     /// Sums of products of rows, [`SUM_ROWS`] at most, with the weights of a block's units. What
-    /// [`Matrix::set_up_tiles`] gave lives.
+    /// [`Matrix::set_up_tiles`] gave is not dropped before.
     fn sum(
         &self,
         all: Rows<'_>,

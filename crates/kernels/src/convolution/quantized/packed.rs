@@ -492,7 +492,7 @@ impl Work<'_> {
     /// # Safety
     /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute`]
     /// wants them. They are side by side in a line of the output, where only this task touches these
-    /// blocks' channels. What [`Matrix::set_up_tiles`] gave lives.
+    /// blocks' channels. What [`Matrix::set_up_tiles`] gave is not dropped before.
     unsafe fn compute(
         &self,
         table: &Table,

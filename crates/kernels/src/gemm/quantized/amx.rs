@@ -223,7 +223,7 @@ macro_rules! multiply {
         /// Multiplies tiles and stores their sums.
         ///
         /// # Safety
-        /// There are inputs for all rows, weights for as many and room for their sums, and this thread's tiles are
+        /// There are inputs for all rows, weights for them and room for their sums, and this thread's tiles are
         /// [set up](crate::amx::TileRegisters).
         #[inline(always)]
         unsafe fn $name(&self) {

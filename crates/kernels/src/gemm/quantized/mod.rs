@@ -65,7 +65,7 @@ pub(crate) struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// The rows cut into tiles of at most so many: first the larger ones, then those with a row less, each with
+    /// The rows cut into tiles of at most this number: first the larger ones, then those with a row less, each with
     /// how many there are.
     fn parts(&self, most: usize) -> impl Iterator<Item = (Tile<'a>, usize)> {
         let tiles = self.rows.div_ceil(most);

@@ -535,7 +535,7 @@ impl Matrix {
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
     /// `Block::weights` on. The outputs of the block's channels of the rows can be written, or of
     /// [`Self::of_sums`] four bytes for each of 16 lanes of its vectors, and no one else accesses them.
-    /// (Lanes and row terms are slices, whose lengths are compared.) What [`Self::set_up_tiles`] gave lives.
+    /// (Lanes and row terms are slices, whose lengths are compared.) What [`Self::set_up_tiles`] gave is not dropped before.
     pub(crate) unsafe fn compute_rows(&self, block: &Block, all: &Tile<'_>, next: *const u8) {
         // Kernels of 16-bit numbers take two of them in a step.
         let input_bytes = self.variant.input_bytes;
@@ -646,7 +646,7 @@ impl Matrix {
         unreachable!("rows are read as they are");
     }
 
-    /// Sets up what [`Self::compute_rows`] needs of this thread, for as long as the value lives.
+    /// Sets up what [`Self::compute_rows`] needs of this thread, until the value is dropped.
     pub(crate) fn set_up_tiles(&self) -> impl Sized {
         #[cfg(target_arch = "x86_64")]
         return (self.variant.steps_together > 1).then(crate::amx::TileRegisters::set_up);
