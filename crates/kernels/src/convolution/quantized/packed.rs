@@ -29,9 +29,10 @@ const ROW_PIXELS: usize = 96;
 /// Groups that are prepared from one question whether to go on to the next.
 const GROUPS_BETWEEN: usize = 256;
 
-/// Fewer channels than this are read a row of the window at a time; and so many where rows are copied anyway, if
-/// rows of the output are at least this long, for then no more rows are computed together.
+/// Fewer channels than this are read a row of the window at a time.
 const SHALLOW: usize = 16;
+/// As [`SHALLOW`], where rows are copied anyway, and rows of the output have at least [`LEAST_WIDTH_TO_STAGE`] pixels: only those
+/// of one row are computed together then.
 const SHALLOW_TO_COPY: usize = 33;
 const LEAST_WIDTH_TO_STAGE: usize = 24;
 

@@ -87,7 +87,7 @@ unsafe fn all_rows<const W: usize>(
         let starts = [first.min(last), (first + TILE_ROWS).min(last)];
         let count = if starts[0] == starts[1] { 1 } else { 2 };
         // SAFETY: the table has an address for each row. Each has `inputs` bytes, and the next one begins behind it;
-        // the block has weights of `W` vectors for as many. There is room for the sums of two tiles of rows and
+        // the block has weights of `W` vectors for these. There is room for the sums of two tiles of rows and
         // `W` vectors, all of which are written before they are read. The rest is the caller's promise.
         unsafe {
             let rows = starts.map(|start| *all.table.add(start));
@@ -124,7 +124,7 @@ unsafe fn all_rows<const W: usize>(
 /// Adds what sums begin with, requantizes and stores rows.
 ///
 /// # Safety
-/// As of [`Sums::finish`]; there are sums of as many rows and `W` vectors, on a line; the caller has AVX-512.
+/// As of [`Sums::finish`]; there are sums of `FINISHED_ROWS` rows and `W` vectors, on a line; the caller has AVX-512.
 #[inline(always)]
 unsafe fn finish<const W: usize>(
     problem: &Problem,
@@ -155,8 +155,8 @@ unsafe fn finish<const W: usize>(
     }
 }
 
-/// Copies rows as [`widen`](super::avx2::widen) does, but that bytes stay bytes, and that a copied row has so many of
-/// them; those behind the last run stay what they are.
+/// Copies rows as [`widen`](super::avx2::widen) does, but that bytes stay bytes, and that a copied row may be longer
+/// than its runs; what is behind the last one stays what it is.
 ///
 /// # Safety
 /// As of that; the processor has AVX-512 BW and VL.
@@ -178,7 +178,7 @@ pub(super) unsafe fn copy(
         let mut to = copy.as_mut_ptr();
         for run in 0..runs {
             // SAFETY: the caller's promises: the table has an address for each run of each row, behind which
-            // `padded` bytes can be read; as many are written, to a row which has room for all runs.
+            // `padded` bytes can be read. The same number is written, to a row which has room for all runs.
             unsafe {
                 let mut from = *table.add(run.wrapping_mul(table_step).wrapping_add(row));
                 for _ in 0..whole {
