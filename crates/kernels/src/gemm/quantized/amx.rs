@@ -1,8 +1,8 @@
 //! Products of tiles with AMX: an instruction multiplies 16 rows of 64 unsigned bytes by the signed weights of 16
-//! channels, which is as much as 16 steps of 16 rows.
+//! channels, 16,384 products.
 //!
-//! Two tiles of rows times two vectors of channels are four tiles of sums, with two of inputs and two of weights as
-//! many as there are. Sums go through memory, where vectors requantize them as those of [`Vnni`], which also
+//! Two tiles of rows times two vectors of channels are four tiles of sums, which with two of inputs and two of weights
+//! take all eight registers. Sums go through memory, where vectors requantize them as those of [`Vnni`], which also
 //! computes what has too few rows for a tile. Weights are packed as for that; their steps are filled up with zeros,
 //! so that it does not matter what inputs are beside the last ones of a row.
 #![allow(unsafe_code)]
@@ -36,7 +36,7 @@ struct Buffer {
     _sums: [i32; ROWS * MOST_VECTORS * LANES],
 }
 
-/// Computes rows, however many tiles they are said to be.
+/// Computes rows, whatever tiles they are said to be. No weights are fetched ahead of time: that was tried, and gained nothing.
 ///
 /// # Safety
 /// As of [`tiles::compute`]; the rows are copies, one behind the other, and this thread's tiles are
@@ -57,9 +57,9 @@ pub(super) unsafe fn compute(
                     tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
                 }
             }
-            1 => all_rows::<1>(problem, block, &all, ahead),
-            2 => all_rows::<2>(problem, block, &all, ahead),
-            4 => all_rows::<4>(problem, block, &all, ahead),
+            1 => all_rows::<1>(problem, block, &all),
+            2 => all_rows::<2>(problem, block, &all),
+            4 => all_rows::<4>(problem, block, &all),
             vectors => unreachable!("no kernel for {vectors} vectors"),
         }
     }
@@ -70,12 +70,7 @@ pub(super) unsafe fn compute(
 /// # Safety
 /// As of [`compute`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn all_rows<const W: usize>(
-    problem: &Problem,
-    block: &Block,
-    all: &Tile<'_>,
-    ahead: &mut Ahead,
-) {
+unsafe fn all_rows<const W: usize>(problem: &Problem, block: &Block, all: &Tile<'_>) {
     let lanes: &[_; W] = all.lanes.try_into().expect("one for each vector");
     let inputs = problem.row_bytes().next_multiple_of(ROW_BYTES);
     let mut sums = MaybeUninit::<Buffer>::uninit();
@@ -118,7 +113,6 @@ unsafe fn all_rows<const W: usize>(
         }
         first += count * TILE_ROWS;
     }
-    let _ = ahead;
 }
 
 /// Adds what sums begin with, requantizes and stores rows.
