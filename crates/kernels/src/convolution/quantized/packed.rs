@@ -306,14 +306,18 @@ impl Packed {
     ) {
         // Those that share rows of the input follow each other.
         let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
-        let work = Work {
-            convolution: self,
-            shape,
-            input,
-            output,
-            stop,
-            blocks: part(self.blocks, self.block_pieces, block_piece),
+        let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
+        let lines = part(shape.batch * shape.output[0], self.pieces, piece);
+        // The pixels fit in memory, and so do some more.
+        let (first, end) = match &self.stage {
+            None => {
+                let (first, end) = part(pixels.div_ceil(at_once), self.pieces, piece);
+                (first * at_once, (end * at_once).min(pixels))
+            }
+            Some(_) => (lines.0 * shape.output[1], lines.1 * shape.output[1]),
         };
+        let blocks = part(self.blocks, self.block_pieces, block_piece);
+        let work = Work { convolution: self, shape, input, output, stop, blocks, first };
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         let _tiles = match &self.products {
             Products::Rows(matrices) => Some(matrices[0].set_up_tiles()),
@@ -321,16 +325,8 @@ impl Packed {
             Products::Bytes(_) => None,
         };
         match &self.stage {
-            None => {
-                let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
-                let (first, end) = part(pixels.div_ceil(at_once), self.pieces, piece);
-                // The pixels fit in memory, and so do some more.
-                work.run_direct(first * at_once, (end * at_once).min(pixels), rows);
-            }
-            Some(stage) => {
-                let lines = part(shape.batch * shape.output[0], self.pieces, piece);
-                work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows);
-            }
+            None => work.run_direct(end, rows),
+            Some(stage) => work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows),
         }
     }
 }
@@ -399,6 +395,8 @@ struct Work<'a> {
     stop: &'a Stop,
     /// From and to, of all groups.
     blocks: (usize, usize),
+    /// The first pixel that it computes.
+    first: usize,
 }
 
 impl Work<'_> {
@@ -412,11 +410,11 @@ impl Work<'_> {
         })
     }
 
-    /// Output pixels from `first` to before `end`, read in place.
-    fn run_direct(&self, first: usize, end: usize, rows: &mut [Line]) {
+    /// Output pixels to before `end`, read in place.
+    fn run_direct(&self, end: usize, rows: &mut [Line]) {
         let mut table = Table::new();
         let pixels = self.convolution.table_pixels;
-        let mut next = first;
+        let mut next = self.first;
         let mut pace = Pace::new(self.stop);
         while next < end {
             let first = next;
@@ -558,7 +556,10 @@ impl Work<'_> {
             };
             // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
             // were just checked to exist; weights and constants are the block's.
-            unsafe { matrix.compute_rows(block, &rows, matrix.block_weights(next)) };
+            // Where multiplying takes less than fetching, what later rows need has been fetched for the first ones.
+            let is_in_cache = matrix.variant.copies_rows() && first > self.first;
+            let next = if is_in_cache { std::ptr::null() } else { matrix.block_weights(next) };
+            unsafe { matrix.compute_rows(block, &rows, next) };
         }
     }
 }

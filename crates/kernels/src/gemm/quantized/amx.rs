@@ -36,7 +36,7 @@ struct Buffer {
     _sums: [i32; ROWS * MOST_VECTORS * LANES],
 }
 
-/// Computes rows, whatever tiles they are said to be. No weights are fetched ahead of time: that was tried, and gained nothing.
+/// Computes rows, whatever tiles they are said to be.
 ///
 /// # Safety
 /// As of [`tiles::compute`]; the rows are copies, one behind the other, and this thread's tiles are
@@ -57,9 +57,9 @@ pub(super) unsafe fn compute(
                     tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
                 }
             }
-            1 => all_rows::<1>(problem, block, &all),
-            2 => all_rows::<2>(problem, block, &all),
-            4 => all_rows::<4>(problem, block, &all),
+            1 => all_rows::<1>(problem, block, &all, ahead),
+            2 => all_rows::<2>(problem, block, &all, ahead),
+            4 => all_rows::<4>(problem, block, &all, ahead),
             vectors => unreachable!("no kernel for {vectors} vectors"),
         }
     }
@@ -70,7 +70,12 @@ pub(super) unsafe fn compute(
 /// # Safety
 /// As of [`compute`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn all_rows<const W: usize>(problem: &Problem, block: &Block, all: &Tile<'_>) {
+unsafe fn all_rows<const W: usize>(
+    problem: &Problem,
+    block: &Block,
+    all: &Tile<'_>,
+    ahead: &mut Ahead,
+) {
     let lanes: &[_; W] = all.lanes.try_into().expect("one for each vector");
     let inputs = problem.row_bytes().next_multiple_of(ROW_BYTES);
     let mut sums = MaybeUninit::<Buffer>::uninit();
@@ -87,17 +92,21 @@ unsafe fn all_rows<const W: usize>(problem: &Problem, block: &Block, all: &Tile<
         unsafe {
             let rows = starts.map(|start| *all.table.add(start));
             for vector in (0..W).step_by(2) {
+                let weights = all.weights.add(vector * ROW_BYTES);
+                let is_ahead = ahead.tiles > 0;
                 let place = Place {
                     inputs: rows,
                     input_bytes: inputs,
-                    weights: all.weights.add(vector * ROW_BYTES),
+                    weights,
                     sums: sums.add(vector * LANES),
                     step_bytes: W * ROW_BYTES,
+                    ahead: ahead.of_tile(weights),
                 };
                 match (count, W) {
                     (1, 1) => place.multiply_1x1(),
                     (1, _) => place.multiply_1x2(),
                     (_, 1) => place.multiply_2x1(),
+                    _ if is_ahead => place.multiply_2x2_and_fetch(),
                     _ => place.multiply_2x2(),
                 }
             }
@@ -209,6 +218,8 @@ struct Place {
     sums: *mut i32,
     /// From a step's weights to the next ones, and from a row's sums to the next ones.
     step_bytes: usize,
+    /// Lines that are fetched into the second cache, 16 with each product of tiles of 64 inputs.
+    ahead: *const u8,
 }
 
 /// Functions of [`Place`]: what is computed in each step, and what of it is stored.
@@ -235,6 +246,7 @@ macro_rules! multiply {
                     "add {first}, 64",
                     "add {second}, 64",
                     "add {weights}, {tile_bytes}",
+                    "add {ahead}, 1024",
                     "dec {steps}",
                     "jnz 2b",
                     $($store,)+
@@ -245,6 +257,7 @@ macro_rules! multiply {
                     step = in(reg) self.step_bytes,
                     tile_bytes = in(reg) self.step_bytes * STEPS,
                     steps = inout(reg) steps => _,
+                    ahead = inout(reg) self.ahead => _,
                     sums = in(reg) self.sums,
                     below = in(reg) self.sums.wrapping_add(tile_of_sums),
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
@@ -269,6 +282,42 @@ impl Place {
             "tdpbusd tmm1, tmm4, tmm7"
             "tdpbusd tmm2, tmm5, tmm6"
             "tdpbusd tmm3, tmm5, tmm7"
+        ],
+        [
+            "tilestored [{sums} + {step}], tmm0"
+            "tilestored [{sums} + {step} + 64], tmm1"
+            "tilestored [{below} + {step}], tmm2"
+            "tilestored [{below} + {step} + 64], tmm3"
+        ]
+    );
+    multiply!(
+        multiply_2x2_and_fetch,
+        ["tmm0" "tmm1" "tmm2" "tmm3"],
+        [
+            "tileloadd tmm4, [{first} + {row}]"
+            "tileloadd tmm6, [{weights} + {step}]"
+            "tileloadd tmm7, [{weights} + {step} + 64]"
+            "tdpbusd tmm0, tmm4, tmm6"
+            "prefetcht1 [{ahead} + 0]"
+            "prefetcht1 [{ahead} + 64]"
+            "prefetcht1 [{ahead} + 128]"
+            "prefetcht1 [{ahead} + 192]"
+            "tileloadd tmm5, [{second} + {row}]"
+            "tdpbusd tmm1, tmm4, tmm7"
+            "prefetcht1 [{ahead} + 256]"
+            "prefetcht1 [{ahead} + 320]"
+            "prefetcht1 [{ahead} + 384]"
+            "prefetcht1 [{ahead} + 448]"
+            "tdpbusd tmm2, tmm5, tmm6"
+            "prefetcht1 [{ahead} + 512]"
+            "prefetcht1 [{ahead} + 576]"
+            "prefetcht1 [{ahead} + 640]"
+            "prefetcht1 [{ahead} + 704]"
+            "tdpbusd tmm3, tmm5, tmm7"
+            "prefetcht1 [{ahead} + 768]"
+            "prefetcht1 [{ahead} + 832]"
+            "prefetcht1 [{ahead} + 896]"
+            "prefetcht1 [{ahead} + 960]"
         ],
         [
             "tilestored [{sums} + {step}], tmm0"

@@ -525,7 +525,7 @@ impl Matrix {
         unsafe { self.compute_tiles(block, tile, 1, &mut ahead) };
     }
 
-    /// Computes any number of rows; meanwhile those weights are fetched that are needed `next`.
+    /// Computes any number of rows; meanwhile those weights are fetched that are needed `next`, unless that is null.
     ///
     /// # Safety
     /// The block is one of this matrix. The table holds the addresses of all runs of all rows,
@@ -541,8 +541,8 @@ impl Matrix {
         let input_bytes = self.variant.input_bytes;
         let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
         let steps = self.problem.row_bytes() / DEPTH * input_bytes;
-        let mut ahead =
-            Ahead { next, tiles: step_bytes.div_ceil(LINE_BYTES), tile_bytes: steps * LINE_BYTES };
+        let tiles = if next.is_null() { 0 } else { step_bytes.div_ceil(LINE_BYTES) };
+        let mut ahead = Ahead { next, tiles, tile_bytes: steps * LINE_BYTES };
         let most = if self.variant.steps_together > 1 { usize::MAX } else { self.tile_rows(block) };
         for (tile, tiles) in all.parts(most) {
             // SAFETY: the caller's promises, for a part of the rows.
