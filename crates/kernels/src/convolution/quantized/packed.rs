@@ -554,11 +554,11 @@ impl Work<'_> {
                 output: self.output.values.pointer(start + channel),
                 output_step,
             };
-            // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
-            // were just checked to exist; weights and constants are the block's.
             // Where multiplying takes less than fetching, what later rows need has been fetched for the first ones.
             let is_in_cache = matrix.variant.copies_rows() && first > self.first;
             let next = if is_in_cache { std::ptr::null() } else { matrix.block_weights(next) };
+            // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
+            // were just checked to exist; weights and constants are the block's.
             unsafe { matrix.compute_rows(block, &rows, next) };
         }
     }
