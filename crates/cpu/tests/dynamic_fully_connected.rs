@@ -110,7 +110,7 @@ fn all_instruction_sets_agree_with_the_reference() {
 
 #[test]
 fn the_plan_multiplies_bytes_and_its_packed_weights_are_saved() {
-    let model = nnhal_ops::validate(&layer(3, 70, true), HalVersion::LATEST).unwrap();
+    let model = nnhal_ops::validate(&layer(24, 70, true), HalVersion::LATEST).unwrap();
     let engine = CpuEngine::new(settings(InstructionSet::best(), 1));
     let program = engine.compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
     let kernels = |program: &CpuProgram| -> Vec<String> {
