@@ -21,6 +21,9 @@ use std::mem::MaybeUninit;
 /// Steps of four inputs that are multiplied together.
 pub(super) const STEPS: usize = ROW_BYTES / DEPTH;
 
+/// Rows of a tile, by the number of its block's vectors.
+pub(super) const ROWS_OF_TILES: [usize; 5] = [0, TILE_ROWS, TILE_ROWS, 0, TILE_ROWS];
+
 /// Rows that are computed together.
 const ROWS: usize = 2 * TILE_ROWS;
 
@@ -78,6 +81,8 @@ unsafe fn all_rows<const W: usize>(
 ) {
     let lanes: &[_; W] = all.lanes.try_into().expect("one for each vector");
     let inputs = problem.row_bytes().next_multiple_of(ROW_BYTES);
+    // Without a product no sums would be written.
+    assert!(inputs > 0, "nothing to multiply");
     let mut sums = MaybeUninit::<Buffer>::uninit();
     let sums = sums.as_mut_ptr().cast::<i32>();
     let mut first = 0;
@@ -228,14 +233,11 @@ macro_rules! multiply {
         /// Multiplies tiles and stores their sums.
         ///
         /// # Safety
-        /// There are inputs for all rows, weights for them and room for their sums, and this thread's tiles are
+        /// There are inputs for all rows, at least those of one tile, weights for them and room for their sums, and this thread's tiles are
         /// [set up](crate::amx::TileRegisters).
         #[inline(always)]
         unsafe fn $name(&self) {
             let steps = self.input_bytes / ROW_BYTES;
-            if steps == 0 {
-                return;
-            }
             let tile_of_sums = self.step_bytes * TILE_ROWS / size_of::<i32>();
             // SAFETY: the caller's promises.
             unsafe {

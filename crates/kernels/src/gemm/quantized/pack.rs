@@ -543,7 +543,7 @@ impl Matrix {
         let steps = self.problem.row_bytes() / DEPTH * input_bytes;
         let tiles = if next.is_null() { 0 } else { step_bytes.div_ceil(LINE_BYTES) };
         let mut ahead = Ahead { next, tiles, tile_bytes: steps * LINE_BYTES };
-        let most = if self.variant.steps_together > 1 { usize::MAX } else { self.tile_rows(block) };
+        let most = if self.variant.copies_rows() { usize::MAX } else { self.tile_rows(block) };
         for (tile, tiles) in all.parts(most) {
             // SAFETY: the caller's promises, for a part of the rows.
             unsafe { self.compute_tiles(block, &tile, tiles, &mut ahead) };
@@ -562,7 +562,7 @@ impl Matrix {
         ahead: &mut Ahead,
     ) {
         debug_assert!(
-            self.variant.steps_together > 1 || (1..=self.tile_rows(block)).contains(&tile.rows)
+            self.variant.copies_rows() || (1..=self.tile_rows(block)).contains(&tile.rows)
         );
         let compute = self.variant.compute(self.has_least_weight);
         // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
@@ -583,7 +583,7 @@ impl Matrix {
     /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
     /// a copy or work in the kernel.
     pub(crate) fn take_unsigned(&mut self) {
-        let is_possible = self.variant.flips_inputs && self.variant.steps_together == 1;
+        let is_possible = self.variant.flips_inputs && !self.variant.copies_rows();
         if self.problem.common.is_signed && is_possible {
             self.problem.inputs = Inputs::Unsigned;
         }
@@ -632,7 +632,7 @@ impl Matrix {
         #[cfg(target_arch = "x86_64")]
         let copies = bytemuck::cast_slice_mut(copies);
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-        if self.variant.steps_together > 1 {
+        if self.variant.copies_rows() {
             // SAFETY: as above, and so AVX-512.
             unsafe { super::amx::copy(table, row, flip, (copies, row_bytes), addresses) };
             return;
@@ -649,7 +649,7 @@ impl Matrix {
     /// Sets up what [`Self::compute_rows`] needs of this thread, until the value is dropped.
     pub(crate) fn set_up_tiles(&self) -> impl Sized {
         #[cfg(target_arch = "x86_64")]
-        return (self.variant.steps_together > 1).then(crate::amx::TileRegisters::set_up);
+        return self.variant.copies_rows().then(crate::amx::TileRegisters::set_up);
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
@@ -700,7 +700,7 @@ fn inputs(variant: &'static Variant, common: Common, blocks: &[Block]) -> Inputs
     // No more than the bytes of the packed weights.
     let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
     let is_flipped = is_signed && variant.flips_inputs;
-    let are_copied = variant.input_bytes > 1 || variant.steps_together > 1;
+    let are_copied = variant.input_bytes > 1 || variant.copies_rows();
     if are_copied || is_flipped && steps >= STEPS_TO_COPY { Inputs::Copied } else { Inputs::Stored }
 }
 

@@ -80,7 +80,7 @@ static BYTES: &[(InstructionSet, Variant)] = &[
     (
         InstructionSet::Avx512Amx,
         Variant {
-            rows: [0, 16, 16, 0, 16],
+            rows: super::amx::ROWS_OF_TILES,
             steps_together: super::amx::STEPS,
             compute: super::amx::compute,
             ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
@@ -231,7 +231,7 @@ impl Variant {
         self.requantize.expect("a kernel of words")
     }
 
-    /// Whether rows of bytes are always copied.
+    /// Whether rows are always copied and given together, see [`Self::steps_together`].
     pub(crate) fn copies_rows(&self) -> bool {
         self.steps_together > 1
     }
