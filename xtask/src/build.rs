@@ -15,10 +15,13 @@ pub(crate) enum BuildError {
     Missing(&'static str),
 }
 
-/// `cargo build` in this workspace.
-pub(crate) fn cargo(workspace: &Path) -> Command {
+/// `cargo build` in this workspace, for `target` or else for this machine.
+pub(crate) fn cargo(workspace: &Path, target: Option<&str>) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace).arg("build");
+    if let Some(target) = target {
+        cargo.args(["--target", target]);
+    }
     cargo
 }
 

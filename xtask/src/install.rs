@@ -101,8 +101,9 @@ pub(crate) fn install(
     workspace: &Path,
     prefix: &Path,
     staging: Option<&Path>,
+    target: Option<&str>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let built = libraries(workspace)?;
+    let built = libraries(workspace, target)?;
     let root = match staging {
         Some(staging) => staging.join(prefix.strip_prefix("/").unwrap_or(prefix)),
         None => prefix.to_owned(),
@@ -150,8 +151,8 @@ fn pkg_config(linked: &Linked) -> String {
 }
 
 /// Builds the libraries and returns where they are, in the same order.
-fn libraries(workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
-    let mut cargo = build::cargo(workspace);
+fn libraries(workspace: &Path, target: Option<&str>) -> Result<Vec<PathBuf>, BuildError> {
+    let mut cargo = build::cargo(workspace, target);
     cargo.args(LIBRARIES.iter().flat_map(|library| ["--package", library.package]));
     let built = build::run(&mut cargo, &[])?;
     LIBRARIES.iter().map(|library| built.file(library.file)).collect()
@@ -166,8 +167,9 @@ pub(crate) fn install_service(
     workspace: &Path,
     prefix: &Path,
     staging: Option<&Path>,
+    target: Option<&str>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let mut cargo = build::cargo(workspace);
+    let mut cargo = build::cargo(workspace, target);
     cargo.args(["--package", "nnhal-cli", "--bin", "nnhal"]);
     let program = build::run(&mut cargo, &[])?.file("nnhal")?;
     let staged = |path: &Path| match staging {

@@ -99,6 +99,10 @@ enum Command {
         /// For packages: a folder to write to as if it were `/`.
         #[arg(long, value_name = "DIR")]
         staging: Option<PathBuf>,
+        /// Build for another processor or system: its standard library is installed (`rustup target add TRIPLE`), and
+        /// `CARGO_TARGET_..._LINKER` names a linker for it.
+        #[arg(long, value_name = "TRIPLE")]
+        target: Option<String>,
         /// Instead of the libraries the program `nnhal`, and the units for systemd that offer its devices on a socket.
         #[arg(long)]
         service: bool,
@@ -168,9 +172,9 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
             }
             Ok(all)
         }
-        Command::Install { prefix, staging, service } => {
+        Command::Install { prefix, staging, target, service } => {
             let install = if service { install::install_service } else { install::install };
-            let written = install(root, &prefix, staging.as_deref())?;
+            let written = install(root, &prefix, staging.as_deref(), target.as_deref())?;
             print_lines(written.iter().map(|path| path.display()));
             Ok(true)
         }

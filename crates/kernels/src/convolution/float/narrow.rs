@@ -7,7 +7,7 @@
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Panels, largest_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Runs, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::shared_tasks;
@@ -131,8 +131,7 @@ impl Narrow {
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         let scratch = DisjointOutput::new(scratch);
-        let pass =
-            Pass { narrow: self, shape, input: input.values, residual, output_stride, output };
+        let pass = Pass { narrow: self, input: input.values, residual, output_stride, output };
         let by_task = shape.filter[0] * self.row_values;
         team.run_long(self.parts, &|task, stop| {
             // SAFETY: each task has its own part.
@@ -146,7 +145,6 @@ impl Narrow {
 /// A convolution that is being computed.
 struct Pass<'a> {
     narrow: &'a Narrow,
-    shape: &'a Shape,
     input: &'a [f32],
     residual: Option<Image<'a, f32>>,
     output_stride: usize,
@@ -155,33 +153,34 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn lines(&self, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
-        let shape = self.shape;
-        let (height, row_values) = (shape.filter[0], self.narrow.row_values);
-        // Rows that have been copied, counted from the first row of padding of an image; row `y`
-        // is at the remainder of `y`.
-        let mut copied = (usize::MAX, 0);
+        let Narrow { shape, panels, row_values, .. } = self.narrow;
+        let height = shape.filter[0];
+        let panels = panels.runs(0..panels.count(), 1);
+        // The rows that a line sees, from above.
+        let mut places = scratch.chunks_exact_mut(*row_values);
+        let mut rows: [&mut [f32]; MOST_ROWS] =
+            std::array::from_fn(|_| places.next().unwrap_or_default());
+        let rows = &mut rows[..height];
+        let mut image_before = None;
         for line in lines {
             let (image, y) = (line / shape.output[0], line % shape.output[0]);
-            if copied.0 != image {
-                copied = (image, 0);
+            let new = match image_before.replace(image) {
+                Some(before) if before == image => shape.stride[0].min(height),
+                _ => height,
+            };
+            // Rows that the line before has seen too are there already.
+            rows.rotate_left(new % height);
+            let first = y * shape.stride[0] + height - new;
+            for (index, row) in rows[height - new..].iter_mut().enumerate() {
+                self.copy(image, first + index, row, &mut pace);
             }
-            let first = y * shape.stride[0];
-            for row in copied.1.max(first)..first + height {
-                let to = &mut scratch[row % height * row_values..][..row_values];
-                self.copy(image, row, to, &mut pace);
-            }
-            copied.1 = first + height;
-            let mut rows = [std::ptr::null(); MOST_ROWS];
-            for (index, row) in rows[..height].iter_mut().enumerate() {
-                *row = scratch[(first + index) % height * row_values..][..row_values].as_ptr();
-            }
-            self.line(line, &rows[..height], &mut pace);
+            self.line(line, rows, &panels, &mut pace);
         }
     }
 
     /// A row of the image, padding in front of it, and behind it as much as there is room for.
     fn copy(&self, image: usize, row: usize, to: &mut [f32], pace: &mut Pace<'_>) {
-        let shape = self.shape;
+        let shape = &self.narrow.shape;
         let [height, width] = shape.input;
         let channels = shape.input_channels;
         let Some(y) = row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) else {
@@ -199,9 +198,8 @@ impl Pass<'_> {
     }
 
     /// A line of the output, all channels.
-    fn line(&self, line: usize, rows: &[*const f32], pace: &mut Pace<'_>) {
-        let shape = self.shape;
-        let Narrow { isa, panels, epilogue, pixels, .. } = self.narrow;
+    fn line(&self, line: usize, rows: &[&mut [f32]], of_line: &Runs, pace: &mut Pace<'_>) {
+        let Narrow { shape, isa, panels, epilogue, pixels, .. } = self.narrow;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
         let mut x = 0;
@@ -211,7 +209,7 @@ impl Pass<'_> {
                 return;
             }
             x = x.min(width - pixels);
-            for panel in (0..panels.count()).map(|index| panels.panel(index)) {
+            for Run { first: panel, .. } in of_line.clone() {
                 let start = |stride| (line * width + x) * stride + panel.columns.start;
                 let tile = Tile {
                     rows,
@@ -243,7 +241,7 @@ impl Pass<'_> {
 /// Pixels side by side and the channels of a panel.
 struct Tile<'a> {
     /// The rows of the image that are seen.
-    rows: &'a [*const f32],
+    rows: &'a [&'a mut [f32]],
     /// Where in them is what the first pixel sees.
     offset: usize,
     /// From one pixel to what the next one sees.
@@ -268,6 +266,9 @@ macro_rules! unrolled {
         })*
     };
 }
+
+/// How many values of a row are read together.
+const FOUR: usize = 4;
 
 macro_rules! for_pixels {
     ($body:block) => {
@@ -308,13 +309,14 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
             // Three pixels from one address, by the way that processors compute addresses.
             let (once, twice) = (tile.step, 2 * tile.step);
             let group = 3 * tile.step;
-            for row in tile.rows {
-                let mut at = row.add(tile.offset);
-                for _ in 0..tile.span {
+            // What one value of each pixel adds.
+            macro_rules! step {
+                ($values:expr, $weights:expr) => {
+                    let (values, from) = ($values, $weights);
                     let mut weights = [simd.splat(0.0); VECTORS];
-                    for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
+                    for_vectors!({ weights[VECTOR] = load(simd, from.add(VECTOR * S::LANES)) });
                     for_pixels!({
-                        let of_group = at.add(group.wrapping_mul(PIXEL / 3));
+                        let of_group = values.add(group.wrapping_mul(PIXEL / 3));
                         let value = simd.splat(*match PIXEL % 3 {
                             0 => of_group,
                             1 => of_group.add(once),
@@ -325,8 +327,25 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                                 simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
                         });
                     });
+                };
+            }
+            for row in tile.rows {
+                let mut at = row.as_ptr().add(tile.offset);
+                // Four at a time: rows of filters are short, and a loop of few rounds costs as much as they do.
+                let mut left = tile.span;
+                while left >= 4 {
+                    unrolled! { ROUND < FOUR, 0 1 2 3 => {
+                        step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
+                    } }
+                    at = at.add(4);
+                    panel = panel.add(4 * VECTORS * S::LANES);
+                    left -= 4;
+                }
+                while left > 0 {
+                    step!(at, panel);
                     at = at.add(1);
                     panel = panel.add(VECTORS * S::LANES);
+                    left -= 1;
                 }
             }
             for_pixels!({

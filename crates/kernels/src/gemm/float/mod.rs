@@ -22,8 +22,7 @@ mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
-use panels::Run;
-pub(crate) use panels::{Panels, Unpacked};
+pub(crate) use panels::{Panels, Run, Runs, Unpacked};
 pub(crate) use tile::Tile;
 
 use crate::disjoint::DisjointOutput;

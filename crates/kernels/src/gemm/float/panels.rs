@@ -219,7 +219,7 @@ impl Panels {
     }
 
     /// Some panels, as many together as are whole and follow each other, `most` of them.
-    pub(super) fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
+    pub(crate) fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
         self.cut.runs(panels, most)
     }
 
@@ -356,14 +356,14 @@ impl Cut {
 
 /// Panels side by side that are whole, or a narrower one.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
-    pub(super) first: Panel,
-    pub(super) count: usize,
+pub(crate) struct Run {
+    pub(crate) first: Panel,
+    pub(crate) count: usize,
 }
 
 /// See [`Panels::runs`]. Nothing is divided on the way: there are runs of a few nanoseconds.
 #[derive(Debug, Clone)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     cut: Cut,
     left: usize,
     most: usize,

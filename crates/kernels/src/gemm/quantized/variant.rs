@@ -117,6 +117,7 @@ struct Least {
 }
 
 /// Of fewer rows, reading the weights takes longer than multiplying.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const LEAST_ROWS: usize = 12;
 
 /// In place of [`BYTES`] for what is little.
