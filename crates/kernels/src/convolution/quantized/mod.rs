@@ -1,6 +1,7 @@
 //! [`Convolution`] of images of quantized values.
 #![allow(unsafe_code)]
 
+mod in_place;
 mod packed;
 mod portable;
 mod prepared;
@@ -18,6 +19,7 @@ use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;
 use crate::team::Stop;
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use in_place::InPlace;
 use packed::Packed;
 use portable::Portable;
 use winograd::Winograd;
@@ -34,6 +36,7 @@ pub struct Convolution {
 #[derive(Debug)]
 enum Kernel {
     Portable(Portable),
+    InPlace(Box<InPlace>),
     Packed(Box<Packed>),
     Winograd(Box<Winograd>),
 }
@@ -72,6 +75,14 @@ impl Convolution {
         }
         let products = shape.taps().saturating_mul(shape.group_input_channels());
         let variant = Variant::of_rows(preparation.set(), products, shape.output_pixels());
+        if variant.is_some_and(Variant::copies_rows) {
+            let in_place =
+                InPlace::new(shape, weights, bias, activations, &requantization, preparation)?;
+            if let Some(in_place) = in_place {
+                let kernel = Kernel::InPlace(Box::new(in_place));
+                return Ok(Self { shape: *shape, signedness, kernel });
+            }
+        }
         let packed = match variant {
             Some(variant) => Packed::new(
                 shape,
@@ -143,6 +154,7 @@ impl Convolution {
     pub fn kernel(&self) -> &'static str {
         match &self.kernel {
             Kernel::Portable(_) => "portable",
+            Kernel::InPlace(in_place) => in_place.name(),
             Kernel::Packed(packed) => packed.name(),
             Kernel::Winograd(winograd) => winograd.name(),
         }
@@ -151,7 +163,7 @@ impl Convolution {
     /// The algorithm, for profiles.
     pub fn algorithm(&self) -> &'static str {
         match &self.kernel {
-            Kernel::Portable(_) | Kernel::Packed(_) => "gemm",
+            Kernel::Portable(_) | Kernel::InPlace(_) | Kernel::Packed(_) => "gemm",
             Kernel::Winograd(_) => "winograd",
         }
     }
@@ -165,6 +177,7 @@ impl Convolution {
     pub(crate) fn tasks(&self) -> usize {
         match &self.kernel {
             Kernel::Portable(_) => Portable::tasks(&self.shape),
+            Kernel::InPlace(in_place) => in_place.tasks(),
             Kernel::Packed(packed) => packed.tasks(),
             Kernel::Winograd(winograd) => winograd.tasks(),
         }
@@ -174,6 +187,7 @@ impl Convolution {
     pub(crate) fn task_lines(&self) -> usize {
         match &self.kernel {
             Kernel::Portable(_) => 0,
+            Kernel::InPlace(in_place) => in_place.task_lines(),
             Kernel::Packed(packed) => packed.task_lines(),
             Kernel::Winograd(winograd) => winograd.task_lines(),
         }
@@ -238,6 +252,9 @@ impl Convolution {
         unsafe {
             match &self.kernel {
                 Kernel::Portable(portable) => portable.task(&self.shape, input, output, task, stop),
+                Kernel::InPlace(in_place) => {
+                    in_place.task(&self.shape, input, output, task, scratch, stop);
+                }
                 Kernel::Packed(packed) => {
                     packed.task(&self.shape, input, output, task, scratch, stop);
                 }

@@ -29,6 +29,9 @@ const ROW_PIXELS: usize = 96;
 /// Groups that are prepared from one question whether to go on to the next.
 const GROUPS_BETWEEN: usize = 256;
 
+/// A copy of rows of the input should stay in the first cache.
+const STAGE_BYTES: usize = 24 << 10;
+
 /// Fewer channels than this are read a row of the window at a time.
 const SHALLOW: usize = 16;
 /// As [`SHALLOW`], where rows are copied anyway, and rows of the output have at least [`LEAST_WIDTH_TO_STAGE`] pixels: only those
@@ -163,7 +166,7 @@ impl Packed {
         if runs > ENTRIES / TILE_ROWS {
             return Ok(None);
         }
-        let stage = if is_staged { Stage::new(shape) } else { None };
+        let stage = if is_staged { Stage::new(shape, STAGE_BYTES) } else { None };
         let run_offsets = stage.map_or(Some(Vec::new()), |stage| {
             let offset = |run: usize| {
                 let (i, j) = if is_merged { (run, 0) } else { (run / width, run % width) };
@@ -371,10 +374,7 @@ fn cut(
     if threads <= 1 || rows == 0 {
         return (usize::from(rows > 0), 1);
     }
-    let worth = shape.operations() / OPERATIONS_PER_TASK;
-    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-    let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
-    let tasks = even_tasks(worth.max(least), threads, TASKS_PER_THREAD);
+    let tasks = worthwhile_tasks(shape, threads);
     let row_pieces = rows.div_ceil(least_rows);
     let are_blocks_even = blocks.is_multiple_of(threads) || blocks >= 4 * threads;
     if least_rows > 1 && rows <= FEW_ROWS && are_blocks_even {
@@ -384,6 +384,14 @@ fn cut(
         let pieces = tasks.min(even_tasks(row_pieces, threads, row_pieces));
         (pieces, tasks.div_ceil(pieces).min(blocks))
     }
+}
+
+/// How many tasks are worth it.
+pub(super) fn worthwhile_tasks(shape: &Shape, threads: usize) -> usize {
+    let worth = shape.operations() / OPERATIONS_PER_TASK;
+    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
+    let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
+    even_tasks(worth.max(least), threads, TASKS_PER_THREAD)
 }
 
 /// A task on its way.

@@ -9,9 +9,6 @@ use crate::team::Pace;
 /// Bytes that may be read behind the last run.
 const SLACK: usize = 64;
 
-/// A copy should stay in the first cache.
-const BUDGET: usize = 24 << 10;
-
 /// How rows are copied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stage {
@@ -34,11 +31,12 @@ fn seen(shape: &Shape, axis: usize, outputs: usize) -> Option<usize> {
 }
 
 impl Stage {
-    /// None if there is nothing to copy, or copies would be large beside the operands: with padding,
-    /// steps or dilations that are larger than the image they hold little of it.
-    pub(super) fn new(shape: &Shape) -> Option<Self> {
+    /// With rows for as many of the output as a copy of `most` bytes serves, at least one. None if there is nothing to copy,
+    /// or copies would be large beside the operands: with padding, steps or dilations that are larger than the image
+    /// they hold little of it.
+    pub(super) fn new(shape: &Shape, most: usize) -> Option<Self> {
         let row_bytes = seen(shape, 1, shape.output[1])?.checked_mul(shape.input_channels)?;
-        let in_budget = BUDGET / row_bytes.max(1);
+        let in_budget = most / row_bytes.max(1);
         let fitting = in_budget.saturating_sub(reach(shape, 0)?) / shape.stride[0] + 1;
         let output_rows = fitting.min(shape.output[0]).max(1);
         let rows = seen(shape, 0, output_rows)?;

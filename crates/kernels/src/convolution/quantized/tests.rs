@@ -260,9 +260,9 @@ fn products_of_bytes_agree() {
     }
 }
 
-/// Whether signed inputs are made unsigned before a kernel sees them.
+/// The kernel, if it is not Winograd's.
 #[cfg(target_arch = "x86_64")]
-fn makes_inputs_unsigned(case: &Case, set: InstructionSet) -> bool {
+fn kernel(case: &Case, set: InstructionSet) -> Kernel {
     let convolution = Convolution::prepare(
         &case.shape,
         case.weights(),
@@ -271,8 +271,20 @@ fn makes_inputs_unsigned(case: &Case, set: InstructionSet) -> bool {
         case.requantization.clone(),
         &mut Preparation::new(set, 1).without_winograd(),
     );
-    let Kernel::Packed(packed) = convolution.unwrap().kernel else { return false };
-    packed.makes_inputs_unsigned()
+    convolution.unwrap().kernel
+}
+
+/// Whether signed inputs are made unsigned before a kernel sees them.
+#[cfg(target_arch = "x86_64")]
+fn makes_inputs_unsigned(case: &Case, set: InstructionSet) -> bool {
+    matches!(kernel(case, set), Kernel::Packed(packed) if packed.makes_inputs_unsigned())
+}
+
+/// Whether a kernel of tiles reads windows where they are, and copies of rows of the image.
+#[cfg(target_arch = "x86_64")]
+fn is_in_place(case: &Case, set: InstructionSet) -> Option<bool> {
+    let Kernel::InPlace(in_place) = kernel(case, set) else { return None };
+    Some(in_place.task_lines() > 0)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -298,7 +310,10 @@ fn signed_inputs_that_were_made_unsigned_agree() {
             let mut case = typical(same(sizes), Signedness::Signed, weight_zero_point);
             case.weight_signedness = weight_signedness;
             for set in &sets {
-                assert!(makes_inputs_unsigned(&case, *set), "{sizes:?} {set}");
+                // AMX multiplies signed bytes too, where they are.
+                let is_seen = makes_inputs_unsigned(&case, *set)
+                    || weight_zero_point == 0 && is_in_place(&case, *set).is_some();
+                assert!(is_seen, "{sizes:?} {set}");
             }
             case.check();
         }
@@ -308,6 +323,106 @@ fn signed_inputs_that_were_made_unsigned_agree() {
         assert!(!makes_inputs_unsigned(&few, set), "{set}");
         let unsigned = typical(same([1, 1, 7, 512, 70]), Signedness::Unsigned, 0);
         assert!(!makes_inputs_unsigned(&unsigned, set), "{set}");
+    }
+}
+
+/// Images whose windows kernels of tiles can read where they are: inside of the image, or with padding.
+fn windows_in_place() -> impl Strategy<Value = Shape> {
+    let axis = (1_usize..5, 1_usize..3, 1_usize..3, 1_usize..40);
+    let channels = (1_usize..4, 1_usize..100, 1_usize..3);
+    type Sizes = ([(usize, usize, usize, usize); 2], (usize, usize, usize));
+    let shape = |([down, right], (depth, channels, batch)): Sizes, depths: usize, padded: bool| {
+        let input = |(filter, stride, dilation, output)| {
+            (output - 1) * stride + (filter - 1) * dilation + 1 - usize::from(padded && filter > 1)
+        };
+        Shape {
+            batch,
+            input: [input(down), input(right)],
+            input_channels: depth * depths,
+            output: [down.3, right.3],
+            output_channels: channels,
+            filter: [down.0, right.0],
+            stride: [down.1, right.1],
+            dilation: [down.2, right.2],
+            padding_before: [usize::from(padded && down.0 > 1), usize::from(padded && right.0 > 1)],
+            groups: 1,
+        }
+    };
+    let sizes = ([axis.clone(), axis], channels);
+    prop_oneof![
+        sizes.clone().prop_map(move |sizes| shape(sizes, 64, false)),
+        sizes.prop_map(move |sizes| shape(sizes, 40, true)),
+    ]
+    .prop_filter("no image", |shape| shape.input.iter().all(|size| *size > 0))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 300 }))]
+    #[test]
+    fn windows_that_are_read_in_place_agree(
+        shape in windows_in_place(), signedness in signedness(), gaps in [0_usize..3, 0..3],
+        is_relu in any::<bool>(),
+    ) {
+        let mut case = typical(shape, signedness, 0);
+        case.weight_signedness = Signedness::Signed;
+        case.gaps = gaps;
+        case.input = (0..shape.input_pixels() * (shape.input_channels + gaps[0]))
+            .map(|index| u8::try_from(index * 7 % 251).expect("a remainder"))
+            .collect();
+        if is_relu {
+            case.requantization.zero_point = case.requantization.min;
+        }
+        case.check();
+    }
+}
+
+/// Which windows are read where: in the image, in copies of its rows, or in copies of their own.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn windows_are_read_in_place_where_that_is_faster() {
+    let set = InstructionSet::Avx512Amx;
+    if !set.is_available() {
+        eprintln!("not tried: this machine has no {set}");
+        return;
+    }
+    let inside = |shape: Shape| {
+        let seen = |axis: usize| (shape.output[axis] - 1) * shape.stride[axis] + shape.filter[axis];
+        Shape { input: [seen(0), seen(1)], padding_before: [0, 0], ..shape }
+    };
+    let gapped = |shape: Shape| Shape { dilation: [2, 2], padding_before: [2, 2], ..shape };
+    for (shape, expected) in [
+        // ResNet-50's: inside of the image, at a distance, with padding.
+        (same([1, 1, 56, 64, 256]), Some(false)),
+        (same([1, 2, 56, 256, 512]), Some(false)),
+        (same([3, 1, 56, 64, 64]), Some(true)),
+        (same([3, 1, 7, 512, 512]), Some(true)),
+        (same([3, 2, 28, 256, 256]), Some(true)),
+        // Every second pixel of lines of seven: more than half of all rows would be for nothing.
+        (same([3, 2, 14, 512, 512]), None),
+        // Inception's, of depths that are not whole tiles.
+        (inside(same([3, 1, 29, 128, 384])), Some(false)),
+        (inside(same([3, 2, 35, 128, 384])), None),
+        (same([5, 1, 35, 48, 64]), Some(true)),
+        (same([3, 1, 35, 96, 96]), Some(true)),
+        // Gaps between the pixels of a window.
+        (gapped(same([3, 1, 33, 64, 64])), Some(true)),
+        // Rows of a window as runs; too shallow; too few pixels.
+        (same([7, 2, 224, 3, 64]), Some(true)),
+        (same([1, 1, 56, 24, 144]), None),
+        (same([1, 1, 3, 64, 64]), None),
+    ] {
+        let mut case = typical(shape, Signedness::Signed, 0);
+        assert_eq!(is_in_place(&case, set), expected, "{shape:?}");
+        case.check();
+        case.activations.signedness = Signedness::Unsigned;
+        case.activations.zero_point = 120;
+        let requantization = &mut case.requantization;
+        (requantization.min, requantization.max, requantization.zero_point) = (0, 250, 100);
+        assert_eq!(is_in_place(&case, set), expected, "{shape:?}");
+        case.check();
+        // Sums of inputs are needed, which only copies give.
+        case.weight_zero_point = 5;
+        assert_eq!(is_in_place(&case, set), None, "{shape:?}");
     }
 }
 

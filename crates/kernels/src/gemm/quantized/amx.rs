@@ -1,22 +1,24 @@
-//! Products of tiles with AMX: an instruction multiplies 16 rows of 64 unsigned bytes by the signed weights of 16
+//! Products of tiles with AMX: an instruction multiplies 16 rows of 64 bytes by the signed weights of 16
 //! channels, 16,384 products.
 //!
 //! Two tiles of rows times two vectors of channels are four tiles of sums, which with two of inputs and two of weights
 //! take all eight registers. Sums go through memory, where vectors requantize them as those of [`Vnni`], which also
 //! computes what has too few rows for a tile. Weights are packed as for that; their steps are filled up with zeros,
-//! so that it does not matter what inputs are beside the last ones of a row.
+//! so that it does not matter what inputs are beside the last ones of a run.
+//!
+//! The rows of a tile are at equal distances in memory: those of a [`Grid`], or copies of rows that are anywhere.
 #![allow(unsafe_code)]
 
 use super::avx512::Vnni;
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Sums};
-use super::{Ahead, ChannelLanes, DEPTH, Tile};
+use super::{Ahead, ChannelLanes, DEPTH, Grid, Tile};
 use crate::amx::{ROW_BYTES, TILE_ROWS};
 use crate::requantize::LANES;
 use std::arch::asm;
 use std::arch::x86_64::*;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 
 /// Steps of four inputs that are multiplied together.
 pub(super) const STEPS: usize = ROW_BYTES / DEPTH;
@@ -51,100 +53,207 @@ pub(super) unsafe fn compute(
     tiles: usize,
     ahead: &mut Ahead,
 ) {
-    let all = Tile { rows: tile.rows * tiles, ..*tile };
+    let rows = tile.rows * tiles;
+    let all = Tile { rows, ..*tile };
+    // SAFETY: the caller's promises; who has AMX's tiles has AVX-512. The table has an address for each row, and each
+    // copy begins behind the one before it.
+    unsafe {
+        if rows < TILE_ROWS {
+            for (part, tiles) in all.parts(Vnni::ROWS[block.vectors]) {
+                tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
+            }
+            return;
+        }
+        let run_bytes = problem.row_bytes().next_multiple_of(ROW_BYTES);
+        let grid = Grid {
+            inputs: *all.table,
+            are_inputs_signed: false,
+            row_step: run_bytes,
+            runs: &[0],
+            run_bytes,
+            readable_before: 0,
+            readable: rows,
+            wanted: rows,
+            line: rows,
+            lines: 1,
+            row_terms: all.row_terms,
+            weights: all.weights,
+            lanes: all.lanes,
+            output: all.output,
+            output_step: all.output_step,
+        };
+        compute_grid(problem, block, &grid, ahead);
+    }
+}
+
+/// Computes the rows of a grid.
+///
+/// # Safety
+/// All runs of all readable rows can be read. There are weights for the block's vectors and all runs. The outputs of the block's
+/// channels of the wanted rows can be written, and no one else accesses them. This thread's tiles are
+/// [set up](crate::amx::TileRegisters).
+pub(super) unsafe fn compute_grid(
+    problem: &Problem,
+    block: &Block,
+    grid: &Grid<'_>,
+    ahead: &mut Ahead,
+) {
     // SAFETY: the caller's promises; who has AMX's tiles has AVX-512.
     unsafe {
         match block.vectors {
-            vectors if all.rows < TILE_ROWS => {
-                for (part, tiles) in all.parts(Vnni::ROWS[vectors]) {
-                    tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
-                }
-            }
-            1 => all_rows::<1>(problem, block, &all, ahead),
-            2 => all_rows::<2>(problem, block, &all, ahead),
-            4 => all_rows::<4>(problem, block, &all, ahead),
+            1 => all_rows::<1>(problem, block, grid, ahead),
+            2 => all_rows::<2>(problem, block, grid, ahead),
+            4 => all_rows::<4>(problem, block, grid, ahead),
             vectors => unreachable!("no kernel for {vectors} vectors"),
         }
     }
 }
 
-/// Computes at least as many rows as a tile has, of a block of `W` vectors.
+/// A place among the wanted rows of a grid.
+#[derive(Clone, Copy)]
+struct Cursor {
+    line: usize,
+    /// In the line.
+    row: usize,
+}
+
+impl Cursor {
+    /// Which row of all, wanted or not.
+    fn row_of(self, grid: &Grid<'_>) -> usize {
+        self.line * grid.line + self.row
+    }
+
+    fn is_behind(self, grid: &Grid<'_>) -> bool {
+        self.line >= grid.lines
+    }
+
+    /// Goes through a tile that begins `before` this place, and gives `each` the wanted rows from here on: those side by
+    /// side from a row of the tile, how many, and the first one's number among all wanted ones. Returns the place
+    /// behind.
+    #[inline(always)]
+    fn walk(
+        mut self,
+        grid: &Grid<'_>,
+        before: usize,
+        mut each: impl FnMut(usize, usize, usize),
+    ) -> Self {
+        let mut of_tile = before;
+        while of_tile < TILE_ROWS && !self.is_behind(grid) {
+            let count = (grid.wanted - self.row).min(TILE_ROWS - of_tile);
+            each(of_tile, count, self.line * grid.wanted + self.row);
+            of_tile += count;
+            self.row += count;
+            if self.row == grid.wanted {
+                of_tile += grid.line - grid.wanted;
+                self = Self { line: self.line + 1, row: 0 };
+            }
+        }
+        self
+    }
+}
+
+/// Computes the rows of a grid, of a block of `W` vectors.
 ///
 /// # Safety
-/// As of [`compute`].
+/// As of [`compute_grid`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn all_rows<const W: usize>(
     problem: &Problem,
     block: &Block,
-    all: &Tile<'_>,
+    grid: &Grid<'_>,
     ahead: &mut Ahead,
 ) {
-    let lanes: &[_; W] = all.lanes.try_into().expect("one for each vector");
-    let inputs = problem.row_bytes().next_multiple_of(ROW_BYTES);
+    let lanes: &[_; W] = grid.lanes.try_into().expect("one for each vector");
     // Without a product no sums would be written.
-    assert!(inputs > 0, "nothing to multiply");
+    assert!(grid.run_bytes > 0 && !grid.runs.is_empty(), "nothing to multiply");
+    assert!(grid.wanted > 0 && grid.wanted <= grid.line, "{grid:?}");
+    let last = Cursor { line: grid.lines.saturating_sub(1), row: grid.wanted - 1 };
+    assert!(grid.readable_before + grid.readable >= TILE_ROWS, "{grid:?}");
+    assert!(last.row_of(grid) < grid.readable, "{grid:?}");
     let mut sums = MaybeUninit::<Buffer>::uninit();
     let sums = sums.as_mut_ptr().cast::<i32>();
-    let mut first = 0;
-    while first < all.rows {
-        // The last tile has the last rows, though some of them were computed before.
-        let last = all.rows - TILE_ROWS;
-        let starts = [first.min(last), (first + TILE_ROWS).min(last)];
-        let count = if starts[0] == starts[1] { 1 } else { 2 };
-        // SAFETY: the table has an address for each row. Each has `inputs` bytes, and the next one begins behind it;
-        // the block has weights of `W` vectors for these. There is room for the sums of two tiles of rows and
-        // `W` vectors, all of which are written before they are read. The rest is the caller's promise.
+    let mut next = Cursor { line: 0, row: 0 };
+    while !next.is_behind(grid) {
+        // The last tile has the last rows that can be read, though some of them were computed before, or are before all.
+        let before =
+            |cursor: Cursor| (cursor.row_of(grid) + TILE_ROWS).saturating_sub(grid.readable);
+        let second = next.walk(grid, before(next), |_, _, _| ());
+        let count = if second.is_behind(grid) { 1 } else { 2 };
+        let tiles = [next, second];
+        // SAFETY: what both tiles read are readable rows. There is room for the sums of two tiles of rows and `W` vectors,
+        // all of which are written before they are read. The rest is the caller's promise.
         unsafe {
-            let rows = starts.map(|start| *all.table.add(start));
+            let row = |cursor: Cursor| {
+                let of_cursor = grid.inputs.wrapping_add(cursor.row_of(grid) * grid.row_step);
+                of_cursor.wrapping_sub(before(cursor) * grid.row_step)
+            };
+            let rows = [row(next), if count == 2 { row(second) } else { grid.inputs }];
             for vector in (0..W).step_by(2) {
-                let weights = all.weights.add(vector * ROW_BYTES);
+                let weights = grid.weights.add(vector * ROW_BYTES);
                 let is_ahead = ahead.tiles > 0;
+                let of_vectors = sums.add(vector * LANES);
                 let place = Place {
                     inputs: rows,
-                    input_bytes: inputs,
+                    run_steps: grid.run_bytes / ROW_BYTES,
+                    end_of_runs: grid.runs.as_ptr_range().end,
+                    sums: of_vectors,
+                    below: of_vectors.wrapping_add(TILE_ROWS * W * LANES),
+                    runs: grid.runs.as_ptr(),
+                    row_step: grid.row_step,
                     weights,
-                    sums: sums.add(vector * LANES),
                     step_bytes: W * ROW_BYTES,
                     ahead: ahead.of_tile(weights),
                 };
+                let is_signed = grid.are_inputs_signed;
                 match (count, W) {
-                    (1, 1) => place.multiply_1x1(),
-                    (1, _) => place.multiply_1x2(),
-                    (_, 1) => place.multiply_2x1(),
-                    _ if is_ahead => place.multiply_2x2_and_fetch(),
-                    _ => place.multiply_2x2(),
+                    (1, 1) => place.multiply_1x1(is_signed),
+                    (1, _) => place.multiply_1x2(is_signed),
+                    (_, 1) => place.multiply_2x1(is_signed),
+                    _ if is_ahead => place.multiply_2x2_and_fetch(is_signed),
+                    _ => place.multiply_2x2(is_signed),
                 }
             }
-            for (part, &start) in starts[..count].iter().enumerate() {
-                let done = (first + part * TILE_ROWS - start) / FINISHED_ROWS * FINISHED_ROWS;
-                for row in (done..TILE_ROWS).step_by(FINISHED_ROWS) {
-                    let of_row = sums.add((part * TILE_ROWS + row) * W * LANES);
-                    let terms = all.row_terms.map(|terms| &terms[start + row..][..FINISHED_ROWS]);
-                    let to = all.output.wrapping_add((start + row).wrapping_mul(all.output_step));
-                    finish::<W>(problem, block, lanes, of_row, terms, (to, all.output_step));
-                }
+            for (index, &cursor) in tiles[..count].iter().enumerate() {
+                let of_tile = sums.add(index * TILE_ROWS * W * LANES).cast_const();
+                next = cursor.walk(grid, before(cursor), |row, count, pixel| {
+                    let at = |index: usize| {
+                        let terms = grid.row_terms.map(|terms| &terms[pixel + index..]);
+                        let to = (pixel + index).wrapping_mul(grid.output_step);
+                        let from = of_tile.add((row + index) * W * LANES);
+                        (from, terms, (grid.output.wrapping_add(to), grid.output_step))
+                    };
+                    if count < FINISHED_ROWS {
+                        for index in 0..count {
+                            finish::<1, W>(problem, block, lanes, at(index));
+                        }
+                    } else {
+                        for index in (0..count).step_by(FINISHED_ROWS) {
+                            let index = index.min(count - FINISHED_ROWS);
+                            finish::<FINISHED_ROWS, W>(problem, block, lanes, at(index));
+                        }
+                    }
+                });
             }
         }
-        first += count * TILE_ROWS;
     }
 }
 
-/// Adds what sums begin with, requantizes and stores rows.
+/// Adds what sums begin with, requantizes and stores `R` rows: the sums, what each row's get in addition, and the place of
+/// the outputs and the distance of those of the next row.
 ///
 /// # Safety
-/// As of [`Sums::finish`]; there are sums of `FINISHED_ROWS` rows and `W` vectors, on a line; the caller has AVX-512.
+/// As of [`Sums::finish`]; there are sums of `R` rows and `W` vectors, on a line, and at least as many terms if there
+/// are any; the caller has AVX-512.
 #[inline(always)]
-unsafe fn finish<const W: usize>(
+unsafe fn finish<const R: usize, const W: usize>(
     problem: &Problem,
     block: &Block,
     lanes: &[ChannelLanes; W],
-    from: *const i32,
-    terms: Option<&[i32]>,
-    output: (*mut u8, usize),
+    (from, terms, output): (*const i32, Option<&[i32]>, (*mut u8, usize)),
 ) {
     // SAFETY: the caller's promises.
     unsafe {
-        let mut sums = [[<__m512i as Sums>::load(&lanes[0].bias); W]; FINISHED_ROWS];
+        let mut sums = [[<__m512i as Sums>::load(&lanes[0].bias); W]; R];
         for v in 0..W {
             let bias = <__m512i as Sums>::load(&lanes[v].bias);
             for (r, row) in sums.iter_mut().enumerate() {
@@ -159,7 +268,7 @@ unsafe fn finish<const W: usize>(
                 }
             }
         }
-        <__m512i as Sums>::finish::<FINISHED_ROWS, W>(problem, block, lanes, output, sums);
+        <__m512i as Sums>::finish::<R, W>(problem, block, lanes, output, sums);
     }
 }
 
@@ -212,62 +321,97 @@ pub(super) unsafe fn copy(
 }
 
 /// Where tiles are multiplied.
+#[repr(C)]
 struct Place {
-    /// Of the first row of each tile of inputs.
+    /// Of the first row of each tile of inputs, without the offset of a run.
     inputs: [*const u8; 2],
-    /// Of a row, a multiple of a tile's.
-    input_bytes: usize,
-    /// Of the first step and vector.
-    weights: *const u8,
+    /// Products of tiles in a run.
+    run_steps: usize,
+    /// Behind the offsets of all runs.
+    end_of_runs: *const usize,
     /// Of the first row and vector.
     sums: *mut i32,
-    /// From a step's weights to the next ones, and from a row's sums to the next ones.
+    /// The same of the second tile of rows.
+    below: *mut i32,
+    /// The offset of the first run.
+    runs: *const usize,
+    /// From a row of inputs to the next one, in bytes.
+    row_step: usize,
+    /// Of the first step and vector.
+    weights: *const u8,
+    /// From a step's weights to the next ones, and from a row's sums to the next ones, in bytes.
     step_bytes: usize,
     /// Lines that are fetched into the second cache, 16 with each product of tiles of 64 inputs.
     ahead: *const u8,
 }
 
-/// Functions of [`Place`]: what is computed in each step, and what of it is stored.
+/// Functions of [`Place`]: what is computed in each step, with `tdp` for the product of tiles, and what of it is stored.
 macro_rules! multiply {
     ($name:ident, [$($zero:literal)+], [$($step:literal)+], [$($store:literal)+]) => {
         /// Multiplies tiles and stores their sums.
         ///
         /// # Safety
-        /// There are inputs for all rows, at least those of one tile, weights for them and room for their sums, and this thread's tiles are
+        /// There are inputs for all rows, at least those of one tile, and all runs, of which there is one at least, as are
+        /// products in each; weights for them and room for their sums; and this thread's tiles are
         /// [set up](crate::amx::TileRegisters).
         #[inline(always)]
-        unsafe fn $name(&self) {
-            let steps = self.input_bytes / ROW_BYTES;
-            let tile_of_sums = self.step_bytes * TILE_ROWS / size_of::<i32>();
+        unsafe fn $name(&self, are_inputs_signed: bool) {
             // SAFETY: the caller's promises.
             unsafe {
-                asm!(
-                    $(concat!("tilezero ", $zero),)+
-                    "2:",
-                    $($step,)+
-                    "add {first}, 64",
-                    "add {second}, 64",
-                    "add {weights}, {tile_bytes}",
-                    "add {ahead}, 1024",
-                    "dec {steps}",
-                    "jnz 2b",
-                    $($store,)+
-                    first = inout(reg) self.inputs[0] => _,
-                    second = inout(reg) self.inputs[1] => _,
-                    row = in(reg) self.input_bytes,
-                    weights = inout(reg) self.weights => _,
-                    step = in(reg) self.step_bytes,
-                    tile_bytes = in(reg) self.step_bytes * STEPS,
-                    steps = inout(reg) steps => _,
-                    ahead = inout(reg) self.ahead => _,
-                    sums = in(reg) self.sums,
-                    below = in(reg) self.sums.wrapping_add(tile_of_sums),
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack)
-                );
+                if are_inputs_signed {
+                    multiply!(@ self, ".macro tdp sums, inputs, weights\ntdpbssd \\sums, \\inputs, \\weights\n.endm",
+                        [$($zero)+], [$($step)+], [$($store)+]);
+                } else {
+                    multiply!(@ self, ".macro tdp sums, inputs, weights\ntdpbusd \\sums, \\inputs, \\weights\n.endm",
+                        [$($zero)+], [$($step)+], [$($store)+]);
+                }
             }
         }
+    };
+    (@ $place:ident, $product:literal, [$($zero:literal)+], [$($step:literal)+], [$($store:literal)+]) => {
+        asm!(
+            $product,
+            $(concat!("tilezero ", $zero),)+
+            "3:",
+            "mov {first}, [{runs}]",
+            "mov {second}, {first}",
+            "add {first}, [{place} + {INPUTS}]",
+            "add {second}, [{place} + {INPUTS} + 8]",
+            "mov {steps}, [{place} + {RUN_STEPS}]",
+            "2:",
+            $($step,)+
+            "add {first}, 64",
+            "add {second}, 64",
+            "add {weights}, {tile_bytes}",
+            "add {ahead}, 1024",
+            "dec {steps}",
+            "jnz 2b",
+            "add {runs}, 8",
+            "cmp {runs}, [{place} + {END_OF_RUNS}]",
+            "jne 3b",
+            "mov {first}, [{place} + {SUMS}]",
+            "mov {second}, [{place} + {BELOW}]",
+            $($store,)+
+            ".purgem tdp",
+            place = in(reg) $place,
+            first = out(reg) _,
+            second = out(reg) _,
+            steps = out(reg) _,
+            runs = inout(reg) $place.runs => _,
+            row = in(reg) $place.row_step,
+            weights = inout(reg) $place.weights => _,
+            step = in(reg) $place.step_bytes,
+            tile_bytes = in(reg) $place.step_bytes * STEPS,
+            ahead = inout(reg) $place.ahead => _,
+            INPUTS = const offset_of!(Place, inputs),
+            RUN_STEPS = const offset_of!(Place, run_steps),
+            END_OF_RUNS = const offset_of!(Place, end_of_runs),
+            SUMS = const offset_of!(Place, sums),
+            BELOW = const offset_of!(Place, below),
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack)
+        )
     };
 }
 
@@ -279,17 +423,17 @@ impl Place {
             "tileloadd tmm4, [{first} + {row}]"
             "tileloadd tmm6, [{weights} + {step}]"
             "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdpbusd tmm0, tmm4, tmm6"
+            "tdp tmm0, tmm4, tmm6"
             "tileloadd tmm5, [{second} + {row}]"
-            "tdpbusd tmm1, tmm4, tmm7"
-            "tdpbusd tmm2, tmm5, tmm6"
-            "tdpbusd tmm3, tmm5, tmm7"
+            "tdp tmm1, tmm4, tmm7"
+            "tdp tmm2, tmm5, tmm6"
+            "tdp tmm3, tmm5, tmm7"
         ],
         [
-            "tilestored [{sums} + {step}], tmm0"
-            "tilestored [{sums} + {step} + 64], tmm1"
-            "tilestored [{below} + {step}], tmm2"
-            "tilestored [{below} + {step} + 64], tmm3"
+            "tilestored [{first} + {step}], tmm0"
+            "tilestored [{first} + {step} + 64], tmm1"
+            "tilestored [{second} + {step}], tmm2"
+            "tilestored [{second} + {step} + 64], tmm3"
         ]
     );
     multiply!(
@@ -299,33 +443,33 @@ impl Place {
             "tileloadd tmm4, [{first} + {row}]"
             "tileloadd tmm6, [{weights} + {step}]"
             "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdpbusd tmm0, tmm4, tmm6"
+            "tdp tmm0, tmm4, tmm6"
             "prefetcht1 [{ahead} + 0]"
             "prefetcht1 [{ahead} + 64]"
             "prefetcht1 [{ahead} + 128]"
             "prefetcht1 [{ahead} + 192]"
             "tileloadd tmm5, [{second} + {row}]"
-            "tdpbusd tmm1, tmm4, tmm7"
+            "tdp tmm1, tmm4, tmm7"
             "prefetcht1 [{ahead} + 256]"
             "prefetcht1 [{ahead} + 320]"
             "prefetcht1 [{ahead} + 384]"
             "prefetcht1 [{ahead} + 448]"
-            "tdpbusd tmm2, tmm5, tmm6"
+            "tdp tmm2, tmm5, tmm6"
             "prefetcht1 [{ahead} + 512]"
             "prefetcht1 [{ahead} + 576]"
             "prefetcht1 [{ahead} + 640]"
             "prefetcht1 [{ahead} + 704]"
-            "tdpbusd tmm3, tmm5, tmm7"
+            "tdp tmm3, tmm5, tmm7"
             "prefetcht1 [{ahead} + 768]"
             "prefetcht1 [{ahead} + 832]"
             "prefetcht1 [{ahead} + 896]"
             "prefetcht1 [{ahead} + 960]"
         ],
         [
-            "tilestored [{sums} + {step}], tmm0"
-            "tilestored [{sums} + {step} + 64], tmm1"
-            "tilestored [{below} + {step}], tmm2"
-            "tilestored [{below} + {step} + 64], tmm3"
+            "tilestored [{first} + {step}], tmm0"
+            "tilestored [{first} + {step} + 64], tmm1"
+            "tilestored [{second} + {step}], tmm2"
+            "tilestored [{second} + {step} + 64], tmm3"
         ]
     );
     multiply!(
@@ -335,13 +479,12 @@ impl Place {
             "tileloadd tmm4, [{first} + {row}]"
             "tileloadd tmm6, [{weights} + {step}]"
             "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdpbusd tmm0, tmm4, tmm6"
-            "tdpbusd tmm1, tmm4, tmm7"
+            "tdp tmm0, tmm4, tmm6"
+            "tdp tmm1, tmm4, tmm7"
         ],
         [
-            "tilestored [{sums} + {step}], tmm0"
-            "tilestored [{sums} + {step} + 64], tmm1"
-            "/* not used: {below} */"
+            "tilestored [{first} + {step}], tmm0"
+            "tilestored [{first} + {step} + 64], tmm1"
         ]
     );
     multiply!(
@@ -351,12 +494,12 @@ impl Place {
             "tileloadd tmm4, [{first} + {row}]"
             "tileloadd tmm6, [{weights} + {step}]"
             "tileloadd tmm5, [{second} + {row}]"
-            "tdpbusd tmm0, tmm4, tmm6"
-            "tdpbusd tmm2, tmm5, tmm6"
+            "tdp tmm0, tmm4, tmm6"
+            "tdp tmm2, tmm5, tmm6"
         ],
         [
-            "tilestored [{sums} + {step}], tmm0"
-            "tilestored [{below} + {step}], tmm2"
+            "tilestored [{first} + {step}], tmm0"
+            "tilestored [{second} + {step}], tmm2"
         ]
     );
     multiply!(
@@ -365,11 +508,10 @@ impl Place {
         [
             "tileloadd tmm4, [{first} + {row}]"
             "tileloadd tmm6, [{weights} + {step}]"
-            "tdpbusd tmm0, tmm4, tmm6"
+            "tdp tmm0, tmm4, tmm6"
         ],
         [
-            "tilestored [{sums} + {step}], tmm0"
-            "/* not used: {below} */"
+            "tilestored [{first} + {step}], tmm0"
         ]
     );
 }

@@ -15,6 +15,7 @@ mod block;
 mod bytes;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod dot;
+mod grid;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod pack;
@@ -29,6 +30,7 @@ mod variant;
 pub(crate) use block::Block;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use bytes::ByteMatrix;
+pub(crate) use grid::Grid;
 pub(crate) use pack::{Matrix, Source, WORD_PIECE};
 pub(crate) use problem::Common;
 pub(crate) use variant::Variant;

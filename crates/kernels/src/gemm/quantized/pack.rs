@@ -4,7 +4,7 @@
 use super::block::Block;
 use super::problem::{Common, Inputs, Problem};
 use super::variant::Variant;
-use super::{Ahead, DEPTH, Tile};
+use super::{Ahead, DEPTH, Grid, Tile};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
 use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
@@ -68,7 +68,7 @@ impl Parts {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let Source { weights, channels, runs, run_bytes, .. } = *source;
-        let run_steps = run_bytes.div_ceil(DEPTH);
+        let run_steps = variant.run_steps(run_bytes);
         let steps = runs.checked_mul(run_steps);
         let steps = steps.ok_or(TooLarge::beyond_addresses("packed weights"))?;
         let (mut blocks, bytes, lanes) = variant.blocks(channels, steps, preparation)?;
@@ -550,6 +550,27 @@ impl Matrix {
         }
     }
 
+    /// Bytes of a run that are read of rows of a [`Grid`](super::Grid).
+    pub(crate) fn run_bytes_of_grids(&self) -> usize {
+        self.variant.run_steps(self.problem.common.run_bytes) * DEPTH
+    }
+
+    /// Computes rows at equal distances; `next` as of [`Self::compute_rows`].
+    ///
+    /// # Safety
+    /// The block is one of this matrix, which is [for grids](Variant::of_grids). The grid has its weights and constants, and
+    /// as many runs as the matrix, [this long](Self::run_bytes_of_grids), which can be read of all readable rows. The outputs
+    /// of the block's channels of all wanted rows can be written, and no one else accesses them. What
+    /// [`Self::set_up_tiles`] gave is not dropped before.
+    pub(crate) unsafe fn compute_grid(&self, block: &Block, grid: &Grid<'_>, next: *const u8) {
+        let tiles = if next.is_null() { 0 } else { block.vectors };
+        let tile_bytes = grid.runs.len() * grid.run_bytes / DEPTH * LINE_BYTES;
+        let mut ahead = Ahead { next, tiles, tile_bytes };
+        let compute = self.variant.compute_grid();
+        // SAFETY: the processor has the instructions, as `Variant::of_grids` made sure; the rest is the caller's promise.
+        unsafe { compute(&self.problem, block, grid, &mut ahead) };
+    }
+
     /// Computes this many tiles, each behind the one before it.
     ///
     /// # Safety
@@ -649,7 +670,7 @@ impl Matrix {
     /// Sets up what [`Self::compute_rows`] needs of this thread, until the value is dropped.
     pub(crate) fn set_up_tiles(&self) -> impl Sized {
         #[cfg(target_arch = "x86_64")]
-        return self.variant.copies_rows().then(crate::amx::TileRegisters::set_up);
+        return self.variant.uses_tiles().then(crate::amx::TileRegisters::set_up);
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are

@@ -4,8 +4,9 @@
 use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Packing, pair_steps};
-use super::{Ahead, DEPTH, Tile};
+use super::{Ahead, DEPTH, Grid, Tile};
 use crate::packing::product;
+use crate::quantization::Signedness;
 use crate::requantize::{Form, LANES};
 use crate::{InstructionSet, Preparation, TooLarge};
 
@@ -22,6 +23,9 @@ type Compute = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
 /// Requantizes rows of sums, as [`tiles::requantize`].
 type Requantize = unsafe fn(&Problem, &Block, &[[i32; LANES]], (*mut u8, usize));
 
+/// Computes the rows of a grid.
+type ComputeGrid = unsafe fn(&Problem, &Block, &Grid<'_>, &mut Ahead);
+
 /// The kernels of an instruction set.
 #[derive(Debug)]
 pub(crate) struct Variant {
@@ -33,8 +37,8 @@ pub(crate) struct Variant {
     pub(super) input_bytes: usize,
     /// Whether signed inputs are made unsigned in each step, if nothing did it before.
     pub(super) flips_inputs: bool,
-    /// Steps that are multiplied together. If they are several, rows are copied, one behind the other, and all
-    /// rows are given together, for which this thread's tiles are set up.
+    /// Steps that are multiplied together. If they are several, all rows are given together, for which this thread's
+    /// tiles are set up.
     pub(super) steps_together: usize,
     /// Whether inputs are made signed (or else unsigned) when they are loaded.
     pub(super) has_signed_inputs: bool,
@@ -48,6 +52,9 @@ pub(crate) struct Variant {
     compute_without_least_weight: Option<Compute>,
     /// Of words only.
     requantize: Option<Requantize>,
+    /// If rows are those of a [`Grid`], read where they are: the weights of each run are filled up to steps that are
+    /// multiplied together.
+    compute_grid: Option<ComputeGrid>,
 }
 
 impl Variant {
@@ -65,6 +72,7 @@ impl Variant {
             compute: tiles::compute::<A>,
             compute_without_least_weight: None,
             requantize: None,
+            compute_grid: None,
         }
     }
 
@@ -107,6 +115,21 @@ static BYTES: &[(InstructionSet, Variant)] = &[
         },
     ),
 ];
+
+/// For rows of bytes at equal distances, unsigned ones or signed ones.
+static BYTES_OF_GRIDS: &[(InstructionSet, [Variant; 2])] = &[
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    (InstructionSet::Avx512Amx, [OF_GRIDS, Variant { has_signed_inputs: true, ..OF_GRIDS }]),
+];
+
+#[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+const OF_GRIDS: Variant = Variant {
+    rows: super::amx::ROWS_OF_TILES,
+    flips_inputs: false,
+    steps_together: super::amx::STEPS,
+    compute_grid: Some(super::amx::compute_grid),
+    ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
+};
 
 /// What is less than this is computed by another kernel.
 #[derive(Debug, Clone, Copy)]
@@ -200,6 +223,22 @@ impl Variant {
         Some(of_little.next().map_or(general, |(.., variant)| variant))
     }
 
+    /// That of an instruction set for rows at equal distances, signed ones or unsigned ones, and sums of this many products;
+    /// none if it reads such rows as all others.
+    ///
+    /// # Panics
+    /// As of [`Self::of`].
+    pub(crate) fn of_grids(
+        set: InstructionSet,
+        signedness: Signedness,
+        products: usize,
+    ) -> Option<&'static Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        let (_, [unsigned, signed]) = BYTES_OF_GRIDS.iter().find(|(of, _)| *of == set)?;
+        let variant = if signedness == Signedness::Signed { signed } else { unsigned };
+        Some(variant).filter(|_| products <= MOST_PRODUCTS)
+    }
+
     /// That of an instruction set for products of rows of 16-bit numbers, if there is one.
     ///
     /// # Panics
@@ -224,6 +263,14 @@ impl Variant {
         self.compute_without_least_weight.is_some()
     }
 
+    /// Computes the rows of a grid.
+    ///
+    /// # Panics
+    /// If it is not one of [`Self::of_grids`].
+    pub(super) fn compute_grid(&self) -> ComputeGrid {
+        self.compute_grid.expect("a kernel of grids")
+    }
+
     /// Requantizes rows of sums that are in memory.
     ///
     /// # Panics
@@ -232,13 +279,33 @@ impl Variant {
         self.requantize.expect("a kernel of words")
     }
 
-    /// Whether rows are always copied and given together, see [`Self::steps_together`].
-    pub(crate) fn copies_rows(&self) -> bool {
+    /// Whether this thread's tiles are set up for its products.
+    pub(super) fn uses_tiles(&self) -> bool {
         self.steps_together > 1
     }
 
+    /// Whether rows are always copied and given together.
+    pub(crate) fn copies_rows(&self) -> bool {
+        self.uses_tiles() && self.compute_grid.is_none()
+    }
+
+    /// Bytes that are multiplied together of a row.
+    pub(crate) fn bytes_together(&self) -> usize {
+        self.steps_together * DEPTH
+    }
+
+    /// Steps of a run of this many bytes.
+    pub(super) fn run_steps(&self, run_bytes: usize) -> usize {
+        let steps = run_bytes.div_ceil(DEPTH);
+        if self.compute_grid.is_some() {
+            steps.next_multiple_of(self.steps_together)
+        } else {
+            steps
+        }
+    }
+
     /// Rows of a tile, at most, of a block of this many vectors.
-    pub(super) fn tile_rows(&self, vectors: usize) -> usize {
+    pub(crate) fn tile_rows(&self, vectors: usize) -> usize {
         self.rows[vectors]
     }
 
@@ -357,6 +424,6 @@ impl Variant {
 
     /// What is added to all sums that are requantized in integers, which on x86 are unsigned.
     pub(super) fn sum_offset(&self) -> i32 {
-        if self.has_signed_inputs { 0 } else { i32::MIN }
+        if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 }
     }
 }
