@@ -142,7 +142,7 @@ impl InPlace {
         let pace = Pace::new(stop);
         let mut work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
         let _tiles = self.matrix.set_up_tiles();
-        // Pixels of a line, if it has so many, or of some lines.
+        // Pixels that are computed together: of a line, or of some lines.
         let pixels = (INPUT_BYTES / shape.input_channels).max(LEAST_PIXELS);
         let mut line = first;
         while line < end {
@@ -349,7 +349,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Computes lines of so many pixels, from `x` of the first one on, which is the pixel `first` of the output. Returns
+    /// Computes lines of this number of pixels, from `x` of the first one on, which is the pixel `first` of the output. Returns
     /// whether that was done: not if it is too late.
     ///
     /// # Safety
@@ -399,9 +399,9 @@ impl Work<'_> {
             };
             // What later rows need has been fetched for the first ones.
             let next = if self.is_first { matrix.block_weights(next) } else { std::ptr::null() };
-            // SAFETY: the block is one of the matrix, which is for grids. As many windows before the first one and from it
-            // on as are said to be readable are inside of the values, with all that is read of their runs. Outputs were
-            // just seen to be there; the rest is the caller's promise.
+            // SAFETY: the block is one of the matrix, which is for grids. Windows that are said to be readable, before the
+            // first one and from it on, are inside of the values, with all that is read of their runs. Outputs were just seen
+            // to be there; the rest is the caller's promise.
             unsafe { matrix.compute_grid(block, &grid, next) };
         }
         self.is_first = false;

@@ -389,7 +389,7 @@ fn windows_are_read_in_place_where_that_is_faster() {
         let seen = |axis: usize| (shape.output[axis] - 1) * shape.stride[axis] + shape.filter[axis];
         Shape { input: [seen(0), seen(1)], padding_before: [0, 0], ..shape }
     };
-    let gapped = |shape: Shape| Shape { dilation: [2, 2], padding_before: [2, 2], ..shape };
+    let dilated = |shape: Shape| Shape { dilation: [2, 2], padding_before: [2, 2], ..shape };
     for (shape, expected) in [
         // ResNet-50's: inside of the image, at a distance, with padding.
         (same([1, 1, 56, 64, 256]), Some(false)),
@@ -405,7 +405,7 @@ fn windows_are_read_in_place_where_that_is_faster() {
         (same([5, 1, 35, 48, 64]), Some(true)),
         (same([3, 1, 35, 96, 96]), Some(true)),
         // Gaps between the pixels of a window.
-        (gapped(same([3, 1, 33, 64, 64])), Some(true)),
+        (dilated(same([3, 1, 33, 64, 64])), Some(true)),
         // Rows of a window as runs; too shallow; too few pixels.
         (same([7, 2, 224, 3, 64]), Some(true)),
         (same([1, 1, 56, 24, 144]), None),

@@ -242,8 +242,8 @@ unsafe fn all_rows<const W: usize>(
 /// the outputs and the distance of those of the next row.
 ///
 /// # Safety
-/// As of [`Sums::finish`]; there are sums of `R` rows and `W` vectors, on a line, and at least as many terms if there
-/// are any; the caller has AVX-512.
+/// As of [`Sums::finish`]; there are sums of `R` rows and `W` vectors, on a line, and a term for each if there are
+/// any; the caller has AVX-512.
 #[inline(always)]
 unsafe fn finish<const R: usize, const W: usize>(
     problem: &Problem,
