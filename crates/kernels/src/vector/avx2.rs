@@ -220,27 +220,31 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn store_four_u8(self, values: [__m256i; 4], to: &mut [u8]) {
+    fn store_four_u8(self, values: [__m256i; 4], (low, high): (u8, u8), to: &mut [u8]) {
         assert!(to.len() >= 4 * LANES);
         let [a, b, c, d] = values;
         // SAFETY: 32 bytes are there; `self` proves the instructions.
         unsafe {
-            let (low, high) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-            // Four bytes of each vector in turn.
-            let bytes = _mm256_packus_epi16(low, high);
+            let (first, last) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            // Four bytes of each vector in turn; narrowing saturates.
+            let bytes = _mm256_packus_epi16(first, last);
+            let bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(high.cast_signed()));
+            let bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(low.cast_signed()));
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
         }
     }
     #[inline(always)]
-    fn store_four_i8(self, values: [__m256i; 4], to: &mut [i8]) {
+    fn store_four_i8(self, values: [__m256i; 4], (low, high): (i8, i8), to: &mut [i8]) {
         assert!(to.len() >= 4 * LANES);
         let [a, b, c, d] = values;
         // SAFETY: 32 bytes are there; `self` proves the instructions.
         unsafe {
-            let (low, high) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-            // Four bytes of each vector in turn.
-            let bytes = _mm256_packs_epi16(low, high);
+            let (first, last) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            // Four bytes of each vector in turn; narrowing saturates.
+            let bytes = _mm256_packs_epi16(first, last);
+            let bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(high));
+            let bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(low));
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
         }

@@ -181,27 +181,31 @@ impl Simd for Avx512 {
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value)) }
     }
     #[inline(always)]
-    fn store_four_u8(self, values: [__m512i; 4], to: &mut [u8]) {
+    fn store_four_u8(self, values: [__m512i; 4], (low, high): (u8, u8), to: &mut [u8]) {
         assert!(to.len() >= 4 * LANES);
         let [a, b, c, d] = values;
         // SAFETY: 64 bytes are there; `self` proves the instructions.
         unsafe {
-            let (low, high) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
-            // Four bytes of each vector in turn.
-            let bytes = _mm512_packus_epi16(low, high);
+            let (first, last) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            // Four bytes of each vector in turn; narrowing saturates.
+            let bytes = _mm512_packus_epi16(first, last);
+            let bytes = _mm512_min_epu8(bytes, _mm512_set1_epi8(high.cast_signed()));
+            let bytes = _mm512_max_epu8(bytes, _mm512_set1_epi8(low.cast_signed()));
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutexvar_epi32(order, bytes));
         }
     }
     #[inline(always)]
-    fn store_four_i8(self, values: [__m512i; 4], to: &mut [i8]) {
+    fn store_four_i8(self, values: [__m512i; 4], (low, high): (i8, i8), to: &mut [i8]) {
         assert!(to.len() >= 4 * LANES);
         let [a, b, c, d] = values;
         // SAFETY: 64 bytes are there; `self` proves the instructions.
         unsafe {
-            let (low, high) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
-            // Four bytes of each vector in turn.
-            let bytes = _mm512_packs_epi16(low, high);
+            let (first, last) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            // Four bytes of each vector in turn; narrowing saturates.
+            let bytes = _mm512_packs_epi16(first, last);
+            let bytes = _mm512_min_epi8(bytes, _mm512_set1_epi8(high));
+            let bytes = _mm512_max_epi8(bytes, _mm512_set1_epi8(low));
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutexvar_epi32(order, bytes));
         }

@@ -102,20 +102,22 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store_u8(self, value: Self::I, to: &mut [u8]);
     /// Numbers that are from -128 to 127; of others the result is not defined.
     fn store_i8(self, value: Self::I, to: &mut [i8]);
-    /// As [`Self::store_u8`], of four vectors, one behind the other: most sets narrow these together.
+    /// Any numbers of four vectors, one behind the other, clamped to a range: most sets narrow and clamp these together.
     #[inline(always)]
-    fn store_four_u8(self, values: [Self::I; 4], to: &mut [u8]) {
+    fn store_four_u8(self, values: [Self::I; 4], (low, high): (u8, u8), to: &mut [u8]) {
         assert!(to.len() >= 4 * Self::LANES);
+        let (low, high) = (self.isplat(low.into()), self.isplat(high.into()));
         for (value, to) in values.into_iter().zip(to.chunks_exact_mut(Self::LANES)) {
-            self.store_u8(value, to);
+            self.store_u8(self.imax(low, self.imin(high, value)), to);
         }
     }
-    /// As [`Self::store_i8`], of four vectors, one behind the other.
+    /// As [`Self::store_four_u8`].
     #[inline(always)]
-    fn store_four_i8(self, values: [Self::I; 4], to: &mut [i8]) {
+    fn store_four_i8(self, values: [Self::I; 4], (low, high): (i8, i8), to: &mut [i8]) {
         assert!(to.len() >= 4 * Self::LANES);
+        let (low, high) = (self.isplat(low.into()), self.isplat(high.into()));
         for (value, to) in values.into_iter().zip(to.chunks_exact_mut(Self::LANES)) {
-            self.store_i8(value, to);
+            self.store_i8(self.imax(low, self.imin(high, value)), to);
         }
     }
 
@@ -221,8 +223,8 @@ pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
     /// Numbers within [`Self::RANGE`].
     fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
-    /// Of four vectors, one behind the other.
-    fn store_four<S: Simd>(simd: S, values: [S::I; 4], to: &mut [Self]);
+    /// Any numbers of four vectors, one behind the other, clamped to a range.
+    fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]);
     fn wide(self) -> i32;
     /// The nearest one.
     fn nearest(value: i32) -> Self;
@@ -243,8 +245,8 @@ impl Byte for u8 {
     }
 
     #[inline(always)]
-    fn store_four<S: Simd>(simd: S, values: [S::I; 4], to: &mut [Self]) {
-        simd.store_four_u8(values, to)
+    fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]) {
+        simd.store_four_u8(values, range, to)
     }
 
     #[inline(always)]
@@ -274,8 +276,8 @@ impl Byte for i8 {
     }
 
     #[inline(always)]
-    fn store_four<S: Simd>(simd: S, values: [S::I; 4], to: &mut [Self]) {
-        simd.store_four_i8(values, to)
+    fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]) {
+        simd.store_four_i8(values, range, to)
     }
 
     #[inline(always)]

@@ -137,15 +137,17 @@ impl Kernel for Integers<'_> {
         let mut bytes = [0_i8; 16];
         simd.store_i8(simd.isub(bounded, simd.isplat(128)), &mut bytes);
         keep(simd.load_i8(&bytes));
-        let four = [0, 1, 2, 3].map(|shift| simd.shift_right(bounded, shift));
+        // Also numbers that are far out of range.
+        let four = [0, 1, 2].map(|shift| simd.shift_right(bounded, shift));
+        let four = [four[0], four[1], four[2], a];
         let mut bytes = [0_u8; 64];
-        simd.store_four_u8(four, &mut bytes);
+        simd.store_four_u8(four, (3, 250), &mut bytes);
         for part in bytes.chunks(S::LANES).take(4) {
             keep(simd.load_u8(part));
         }
         let mut bytes = [0_i8; 64];
         let four = four.map(|value| simd.isub(value, simd.isplat(128)));
-        simd.store_four_i8(four, &mut bytes);
+        simd.store_four_i8(four, (-125, 120), &mut bytes);
         for part in bytes.chunks(S::LANES).take(4) {
             keep(simd.load_i8(part));
         }

@@ -1,7 +1,7 @@
 //! [`QuantizedPrelu`]: PRELU of quantized tensors.
 
 use super::product::Exact;
-use super::sum::for_each_vector;
+use super::sum::{clamped, for_each_vector};
 use super::{Table, TableMap};
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand, Walk};
@@ -121,7 +121,7 @@ impl<T: Byte + Ord> Kernel for Part<'_, T> {
         }
         let Self { below, x, alpha, above, output } = self;
         let products = Block { a: x, b: alpha, output: &mut *output };
-        for_each_vector!(simd, products, |x, alpha| below.vector(simd, x, alpha));
+        for_each_vector!(simd, products, below.range, |x, alpha| below.vector(simd, x, alpha));
         // It is in range, or products would not be vectors.
         let zero = T::nearest(below.zero_points[0]);
         match (x, above) {

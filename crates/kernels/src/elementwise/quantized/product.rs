@@ -1,6 +1,6 @@
 //! [`QuantizedProduct`]: MUL of quantized tensors.
 
-use super::sum::for_each_vector;
+use super::sum::{clamped, for_each_vector};
 use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::multiplier::Multiplier;
@@ -24,7 +24,7 @@ pub struct QuantizedProduct<T> {
 pub(super) struct Exact {
     pub(super) zero_points: [i32; 3],
     multiplier: Multiplier,
-    range: (i32, i32),
+    pub(super) range: (i32, i32),
     /// Whether nothing overflows in vectors.
     pub(super) fits_vectors: bool,
 }
@@ -95,13 +95,12 @@ impl Exact {
         T::nearest(product.saturating_add(zero).max(self.range.0).min(self.range.1))
     }
 
+    /// Not clamped.
     #[inline(always)]
     pub(super) fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
         let [zero_of_a, zero_of_b, zero] = self.zero_points.map(|zero| simd.isplat(zero));
         let product = simd.imul(simd.isub(x, zero_of_a), simd.isub(y, zero_of_b));
-        let stored = simd.iadd(self.multiplier.apply_to_vector(simd, product), zero);
-        let (low, high) = (simd.isplat(self.range.0), simd.isplat(self.range.1));
-        simd.imax(low, simd.imin(high, stored))
+        simd.iadd(self.multiplier.apply_to_vector(simd, product), zero)
     }
 }
 
@@ -119,7 +118,7 @@ impl<T: Byte> Kernel for Block<'_, T> {
     fn run<S: Simd>(self, simd: S) {
         let exact = self.exact;
         if exact.fits_vectors {
-            for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y));
+            for_each_vector!(simd, self, exact.range, |x, y| exact.vector(simd, x, y));
             return;
         }
         for (index, output) in self.output.iter_mut().enumerate() {

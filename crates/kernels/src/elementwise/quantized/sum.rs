@@ -211,6 +211,7 @@ impl Exact {
         divide_vector_by_power_of_two(simd, simd.iadd(upper, lower), exponent.unsigned_abs())
     }
 
+    /// Not clamped.
     #[inline(always)]
     fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
         let (x, y) = (self.scaled(simd, 0, x), self.scaled(simd, 1, y));
@@ -219,13 +220,7 @@ impl Exact {
             Sign::Minus => simd.isub(x, y),
         };
         let sum = self.multipliers[2].apply_to_vector(simd, sum);
-        self.clamped(simd, simd.iadd(sum, simd.isplat(self.zero_points[2])))
-    }
-
-    #[inline(always)]
-    fn clamped<S: Simd>(&self, simd: S, value: S::I) -> S::I {
-        let (low, high) = (simd.isplat(self.range.0), simd.isplat(self.range.1));
-        simd.imax(low, simd.imin(high, value))
+        simd.iadd(sum, simd.isplat(self.zero_points[2]))
     }
 }
 
@@ -238,37 +233,39 @@ struct Block<'a, T> {
     output: &'a mut [T],
 }
 
-/// Vectors of a block, four by four, and the elements behind the last full ones.
+/// Vectors of a block, four by four, and the elements behind the last full ones; what is computed of them is clamped to a range,
+/// which is one of `T`.
 macro_rules! for_each_vector {
-    ($simd:ident, $block:ident, |$x:ident, $y:ident| $value:expr) => {{
+    ($simd:ident, $block:ident, $limits:expr, |$x:ident, $y:ident| $value:expr) => {{
         let Block { a, b, output, .. } = $block;
+        let limits: (i32, i32) = $limits;
         match (a, b) {
             (Operand::Elements(a), Operand::Elements(b)) => {
-                for_each_vector!(@all $simd, output, range, at, $value,
+                for_each_vector!(@all $simd, output, limits, range, at, $value,
                     [a = &a[range.0..range.1], $x = T::load($simd, &a[at..]), load_bytes_partial($simd, a)],
                     [b = &b[range.0..range.1], $y = T::load($simd, &b[at..]), load_bytes_partial($simd, b)])
             }
             (Operand::Same(a), Operand::Elements(b)) => {
                 let a = $simd.isplat(a.wide());
-                for_each_vector!(@all $simd, output, range, at, $value,
+                for_each_vector!(@all $simd, output, limits, range, at, $value,
                     [a = a, $x = a, a],
                     [b = &b[range.0..range.1], $y = T::load($simd, &b[at..]), load_bytes_partial($simd, b)])
             }
             (Operand::Elements(a), Operand::Same(b)) => {
                 let b = $simd.isplat(b.wide());
-                for_each_vector!(@all $simd, output, range, at, $value,
+                for_each_vector!(@all $simd, output, limits, range, at, $value,
                     [a = &a[range.0..range.1], $x = T::load($simd, &a[at..]), load_bytes_partial($simd, a)],
                     [b = b, $y = b, b])
             }
             (Operand::Same(a), Operand::Same(b)) => {
                 let ($x, $y) = ($simd.isplat(a.wide()), $simd.isplat(b.wide()));
                 let mut one = [T::zeroed()];
-                store_bytes_partial($simd, $value, &mut one);
+                store_bytes_partial($simd, clamped($simd, $value, limits), &mut one);
                 output.fill(one[0]);
             }
         }
     }};
-    (@all $simd:ident, $output:ident, $range:ident, $at:ident, $value:expr,
+    (@all $simd:ident, $output:ident, $limits:ident, $range:ident, $at:ident, $value:expr,
         [$a:ident = $a_part:expr, $x:ident = $whole_x:expr, $rest_x:expr],
         [$b:ident = $b_part:expr, $y:ident = $whole_y:expr, $rest_y:expr]) => {{
         let four = 4 * S::LANES;
@@ -284,7 +281,7 @@ macro_rules! for_each_vector {
                 let ($x, $y) = ($whole_x, $whole_y);
                 *value = $value;
             }
-            T::store_four($simd, values, output);
+            T::store_four($simd, values, (T::nearest($limits.0), T::nearest($limits.1)), output);
             first += four;
         }
         let mut vectors = fours.into_remainder().chunks_exact_mut(S::LANES);
@@ -293,18 +290,24 @@ macro_rules! for_each_vector {
             let ($a, $b) = ($a_part, $b_part);
             let $at = 0;
             let ($x, $y) = ($whole_x, $whole_y);
-            T::store($simd, $value, output);
+            T::store($simd, clamped($simd, $value, $limits), output);
             first += S::LANES;
         }
         let output = vectors.into_remainder();
         let $range = (first, first + output.len());
         let ($a, $b) = ($a_part, $b_part);
         let ($x, $y) = ($rest_x, $rest_y);
-        store_bytes_partial($simd, $value, output);
+        store_bytes_partial($simd, clamped($simd, $value, $limits), output);
     }};
 }
 
 pub(super) use for_each_vector;
+
+/// Numbers clamped to a range.
+#[inline(always)]
+pub(super) fn clamped<S: Simd>(simd: S, value: S::I, range: (i32, i32)) -> S::I {
+    simd.imax(simd.isplat(range.0), simd.imin(simd.isplat(range.1), value))
+}
 
 impl<T: Byte> Kernel for Block<'_, T> {
     type Output = ();
@@ -318,14 +321,16 @@ impl<T: Byte> Kernel for Block<'_, T> {
                     *output = exact.scalar(self.a.at(index), self.b.at(index));
                 }
             }
-            Variant::Integers => for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y)),
+            Variant::Integers => {
+                for_each_vector!(simd, self, exact.range, |x, y| exact.vector(simd, x, y));
+            }
             Variant::Floats { of_a, of_b, rest } => {
                 let (of_a, of_b) = (simd.splat(of_a), simd.splat(of_b));
                 let rest = simd.splat(rest);
-                for_each_vector!(simd, self, |x, y| {
+                for_each_vector!(simd, self, exact.range, |x, y| {
                     let sum = simd.fma(simd.to_f32(y), of_b, rest);
                     let sum = simd.fma(simd.to_f32(x), of_a, sum);
-                    exact.clamped(simd, simd.to_i32(sum))
+                    simd.to_i32(sum)
                 });
             }
         }
