@@ -71,6 +71,7 @@ pub mod recurrent;
 pub mod reduction;
 mod requantize;
 pub mod resize;
+mod second_cache;
 pub mod separable_convolution;
 pub mod softmax;
 mod team;

@@ -278,7 +278,7 @@ impl BatchMatmul {
                 segment_depth: depth,
                 panel: panel.as_ptr(),
                 panels: 1,
-                ahead: 0,
+                ahead: [0; 2],
                 output: output.pointer(starts[product] + rows.start * row_stride + columns.start),
                 output_stride: *row_stride,
                 residual: None,

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
-use super::tile::{Tile, finish_partial, prefetch};
+use super::tile::{LINE, Tile, finish_partial, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
 use crate::vector::{Isa, Kernel, Simd};
@@ -114,7 +114,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             });
             // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
             unsafe {
-                let ahead = tile.ahead;
+                let [of_even, of_odd] = tile.ahead;
                 // A copy, which no store to the output can be thought to change.
                 let epilogue = *tile.epilogue;
                 let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
@@ -129,22 +129,22 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                     let fours = tile.segment_depth & !3;
                     let mut depth = 0;
                     while depth < fours {
-                        prefetch(panel.wrapping_add(ahead));
+                        prefetch(panel.wrapping_add(of_even));
                         step(simd, &rows, depth, panel, &mut sums);
                         panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(ahead));
+                        prefetch(panel.wrapping_add(of_odd));
                         step(simd, &rows, depth | 1, panel, &mut sums);
                         panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(ahead));
+                        prefetch(panel.wrapping_add(of_even));
                         step(simd, &rows, depth | 2, panel, &mut sums);
                         panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(ahead));
+                        prefetch(panel.wrapping_add(of_odd));
                         step(simd, &rows, depth | 3, panel, &mut sums);
                         panel = panel.add(VECTORS * S::LANES);
                         depth = depth.wrapping_add(4);
                     }
                     while depth < tile.segment_depth {
-                        prefetch(panel.wrapping_add(ahead));
+                        prefetch(panel.wrapping_add(of_even));
                         step(simd, &rows, depth, panel, &mut sums);
                         panel = panel.add(VECTORS * S::LANES);
                         depth = depth.wrapping_add(1);
@@ -229,9 +229,6 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
         });
     }
 }
-
-/// Values of a cache line.
-const LINE: usize = 16;
 
 /// This many values of the panels before they are needed, they are fetched: processors that fetch
 /// ahead by themselves stop at the ends of pages, which take longer to come than to be used up.

@@ -23,12 +23,13 @@ mod turn_avx512;
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
 pub(crate) use panels::{Panels, Run, Runs, Unpacked};
-pub(crate) use tile::Tile;
+pub(crate) use tile::{Tile, ahead};
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
 use crate::parts::shared_tasks;
+use crate::second_cache;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
@@ -100,8 +101,8 @@ pub(crate) struct Gemm {
     tiles_by_panel: usize,
 }
 
-/// So much of a core's second cache may be filled with what is to be read again.
-const CACHE_BYTES: usize = 384 << 10;
+/// Weights of at most this size are read again for each tile of rows.
+const FEW_BYTES: usize = 384 << 10;
 
 /// A task should take a few microseconds at least; a thread does 60 to 120 multiplications in a
 /// nanosecond.
@@ -150,7 +151,7 @@ impl Gemm {
         // there are weights.
         let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
         let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
-        let all_panels_stay = panels.count_values() * size_of::<f32>() <= CACHE_BYTES;
+        let all_panels_stay = panels.count_values() * size_of::<f32>() <= FEW_BYTES;
         // By rows, each thread reads what it has written itself in the step before, and all weights;
         // by columns it reads its own weights, and all rows.
         let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
@@ -165,7 +166,9 @@ impl Gemm {
         let tiles_by_panel = if all_panels_stay {
             1
         } else {
-            (CACHE_BYTES.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
+            // The rest of the second cache is for the panel.
+            let most = second_cache::bytes() / 4 * 3;
+            (most.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
         };
         let isa = Isa::of(set);
         Self {
@@ -442,7 +445,7 @@ impl Product<'_> {
                 let mut compute = |run: &Run| {
                     let is_over = pace.is_over(products.saturating_mul(run.count));
                     if !is_over {
-                        self.tile(&rows, segments, run, 0, stop);
+                        self.tile(&rows, segments, run, [0; 2], stop);
                     }
                     is_over
                 };
@@ -459,14 +462,13 @@ impl Product<'_> {
             let rows_of_block = self.gemm.tile_rows(block.clone());
             for run in self.gemm.panels.runs(panels.clone(), 1) {
                 let values = self.gemm.panels.values_of_run(self.panels, &run).len();
+                let width = self.gemm.panels.width(&run.first);
                 for (index, rows) in rows_of_block.clone().enumerate() {
                     if pace.is_over(products) {
                         return;
                     }
                     let segments = located(self.rows, &rows, scratch, &mut table);
-                    // Each of the first tiles asks for one vector of each row of the next panel.
-                    let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
-                    let ahead = if index < vectors { values + index * lanes } else { 0 };
+                    let ahead = ahead(index, block.len(), values, width);
                     self.tile(&rows, segments, &run, ahead, stop);
                 }
             }
@@ -479,7 +481,7 @@ impl Product<'_> {
         rows: &Range<usize>,
         segments: &[*const f32],
         run: &Run,
-        ahead: usize,
+        ahead: [usize; 2],
         stop: &Stop,
     ) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;

@@ -78,7 +78,7 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
                     values[row] = vld1q_f32(rows[row].add(depth));
                 }
                 for depth in 0..4 {
-                    prefetch(panel.wrapping_add(depth * width + ahead));
+                    prefetch(panel.wrapping_add(depth * width + ahead[depth % 2]));
                 }
                 step::<0, ROWS, REGISTERS>(panel, &values, &mut sums);
                 step::<1, ROWS, REGISTERS>(panel.add(width), &values, &mut sums);

@@ -18,9 +18,9 @@ pub(crate) struct Tile<'a> {
     pub(crate) panel: *const f32,
     /// How many panels there are; of more than one each has all columns.
     pub(crate) panels: usize,
-    /// How far behind the panel's rows is what will be read soon, to be brought near meanwhile; 0
-    /// for nothing.
-    pub(crate) ahead: usize,
+    /// How far behind the panel's even and odd rows is what will be read soon, to be brought near meanwhile: see
+    /// [`ahead`]; 0 for nothing.
+    pub(crate) ahead: [usize; 2],
     /// The first value of the tile.
     pub(crate) output: *mut f32,
     /// From one of its rows to the next.
@@ -47,6 +47,25 @@ impl Tile<'_> {
         }
     }
 }
+
+/// What a tile asks for of the next panel, as [`Tile::ahead`]: the tile `index` of this number of tiles that are multiplied by
+/// a panel of `values` values, `width` of which are a row.
+///
+/// Each of the first tiles asks for one line of each row, or of every second one if there are tiles enough: memory does not give
+/// all lines while half of the tiles are computed, and who waits for it cannot ask for more.
+pub(crate) fn ahead(index: usize, tiles: usize, values: usize, width: usize) -> [usize; 2] {
+    let lines = width.div_ceil(LINE);
+    let (row, line) = (index / lines, index % lines);
+    let asked = values + row * width + line * LINE;
+    match tiles >= 2 * lines {
+        true if row < 2 => [asked, 0],
+        false if row < 1 => [asked; 2],
+        _ => [0; 2],
+    }
+}
+
+/// Values of a cache line.
+pub(super) const LINE: usize = 16;
 
 /// Asks for a cache line that will be read before long; any address will do.
 #[inline(always)]

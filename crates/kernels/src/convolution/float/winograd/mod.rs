@@ -13,7 +13,7 @@ mod transform;
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, run_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, ahead, run_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::team::part;
@@ -248,6 +248,7 @@ impl Winograd {
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let panel = self.panels.panel(panel);
         let most_rows = self.panels.blocking().rows;
+        let values = self.panels.values(&panel);
         let from = &from[panel.group * self.point_stride(inputs)..][..tiles * inputs];
         let first = panel.columns.start - panel.group * outputs;
         let to_start = panel.group * self.point_stride(outputs) + first;
@@ -265,9 +266,9 @@ impl Winograd {
                 segments,
                 offset: 0,
                 segment_depth: inputs,
-                panel: self.panels.values(&panel).as_ptr(),
+                panel: values.as_ptr(),
                 panels: 1,
-                ahead: 0,
+                ahead: ahead(run, runs, values.len(), self.panels.width(&panel)),
                 output: to.pointer(start),
                 output_stride: outputs,
                 residual: None,
