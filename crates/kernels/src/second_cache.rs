@@ -12,7 +12,9 @@ const MOST_BYTES: usize = 4 << 20;
 /// Bytes of the second cache of the first processor, as Linux tells (`Documentation/ABI/testing/sysfs-devices-system-cpu`).
 pub(crate) fn bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| reported().map_or(LEAST_BYTES, |bytes| bytes.clamp(LEAST_BYTES, MOST_BYTES)))
+    *BYTES.get_or_init(|| {
+        reported().map_or(LEAST_BYTES, |bytes| bytes.clamp(LEAST_BYTES, MOST_BYTES))
+    })
 }
 
 fn reported() -> Option<usize> {
