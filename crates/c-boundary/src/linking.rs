@@ -50,11 +50,12 @@ fn linker_of_versions() -> Result<Vec<String>, String> {
     let folder = PathBuf::from(variable("OUT_DIR"));
     write(&folder.join("probe.rs"), "#[unsafe(no_mangle)] pub extern \"C\" fn probe() {}\n")?;
     write(&folder.join("probe.map"), "PROBE { global: probed; };\n")?;
-    let lld = ["-fuse-ld=lld".to_owned(), format!("-B{}", folder_of_lld()?.display())];
-    for arguments in [vec![], lld.to_vec()] {
-        if links_with_versions(&folder, &arguments)? {
-            return Ok(arguments);
-        }
+    if links_with_versions(&folder, &[])? {
+        return Ok(Vec::new());
+    }
+    let lld = vec!["-fuse-ld=lld".to_owned(), format!("-B{}", folder_of_lld()?.display())];
+    if links_with_versions(&folder, &lld)? {
+        return Ok(lld);
     }
     Err("the linker does not take a version script beside that of rustc, and there is no lld"
         .to_owned())

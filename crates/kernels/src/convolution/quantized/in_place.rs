@@ -6,6 +6,7 @@
 use super::Target;
 use super::packed::{part, worthwhile_tasks};
 use super::stage::Stage;
+use super::table::MOST_BYTES;
 use crate::convolution::Shape;
 use crate::gemm::quantized::{Grid, Matrix, Source, Variant};
 use crate::quantization::{Activations, Weights};
@@ -143,7 +144,8 @@ impl InPlace {
         let mut work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
         let _tiles = self.matrix.set_up_tiles();
         // Pixels that are computed together: of a line, or of some lines.
-        let pixels = (INPUT_BYTES / shape.input_channels).max(LEAST_PIXELS);
+        let most_pixels = (MOST_BYTES / (shape.taps() * shape.input_channels)).max(1);
+        let pixels = (INPUT_BYTES / shape.input_channels).max(LEAST_PIXELS).min(most_pixels);
         let mut line = first;
         while line < end {
             let (image, y) = (line / height, line % height);
@@ -151,7 +153,9 @@ impl InPlace {
             let even = (output.in_line(line * width) / width).max(1);
             let most = match &self.windows {
                 Windows::InImage => (pixels / width).max(1),
-                Windows::InCopies { stage, .. } => stage.output_rows,
+                Windows::InCopies { stage, .. } => {
+                    stage.output_rows.min((most_pixels / width).max(1))
+                }
             };
             let lines = most.min(even).min(end - line).min(height - y);
             let rows = match &self.windows {

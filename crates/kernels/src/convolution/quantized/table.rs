@@ -8,9 +8,9 @@ pub(crate) const ENTRIES: usize = 1024;
 /// Output pixels of a table, at most.
 pub(crate) const PIXELS: usize = 112;
 
-/// Inputs of the pixels of a table, unless a single one has more: with a block of channels some
-/// milliseconds of products.
-const MOST_BYTES: usize = 1 << 23;
+/// Inputs of the windows that are computed without a question whether to go on, unless a single one has more: with a block of
+/// channels some milliseconds of products.
+pub(super) const MOST_BYTES: usize = 1 << 23;
 
 /// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
 pub(crate) struct Table {
