@@ -275,6 +275,52 @@ fn sums_of_8_bit_products() {
     }
 }
 
+/// Windows that are read where they are, by kernels of tiles: those of a wide image with many taps, and those of a narrow
+/// one, of which many lines are computed together.
+#[test]
+fn large_windows_of_8_bits() {
+    const CHANNELS: usize = 16;
+    // What is computed between two questions has no more inputs.
+    const INPUTS: usize = 1 << 23;
+    let one = Shape { output_channels: CHANNELS, ..dynamic::Convolution::fully_connected([1; 3]) };
+    let wide =
+        Shape { input: [8, 1023], input_channels: 64, output: [8, 512], filter: [1, 512], ..one };
+    let narrow =
+        Shape { input: [519, 8], input_channels: 1024, output: [512, 1], filter: [8, 8], ..one };
+    for (shape, set) in [wide, narrow]
+        .iter()
+        .flat_map(|shape| InstructionSet::available().map(move |set| (shape, set)))
+    {
+        let window = shape.filter[0] * shape.filter[1] * shape.input_channels;
+        let weights = vec![1_u8; CHANNELS * window];
+        let weights = Weights { values: &weights, signedness: Signedness::Signed, zero_point: 0 };
+        let requantization =
+            Requantization { multipliers: an_eighth().multipliers.repeat(CHANNELS), ..an_eighth() };
+        let mut preparation = Preparation::new(set, 1);
+        let bias = [0; CHANNELS];
+        let kernel =
+            Convolution::prepare(shape, weights, &bias, BYTES, requantization, &mut preparation);
+        let kernel = kernel.unwrap();
+        drop(preparation);
+        let pixels = shape.output[0] * shape.output[1];
+        let input = vec![3_u8; shape.input[0] * shape.input[1] * shape.input_channels];
+        let mut output = vec![0; pixels * CHANNELS];
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        let questions = AtomicUsize::new(0);
+        let go_on = || {
+            questions.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        Team::new(1).until(&go_on, |team| {
+            let input = Image { values: &input, pixel_stride: shape.input_channels };
+            let output = ImageMut { values: &mut output, pixel_stride: CHANNELS };
+            kernel.run(team, input, output, scratch.lines_mut());
+        });
+        let (found, least) = (questions.into_inner(), pixels * window / INPUTS);
+        assert!(found >= least, "{set}, {shape:?}: {found} questions of {least}");
+    }
+}
+
 #[test]
 fn many_channels_are_prepared_as_long_as_they_are_wanted() {
     let channels = 1 << 16;

@@ -7,7 +7,7 @@
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Runs, largest_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panel, Panels, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::shared_tasks;
@@ -23,6 +23,8 @@ pub(super) struct Narrow {
     shape: Shape,
     isa: Isa,
     panels: Panels,
+    /// Each of them: a tile takes less time than finding one.
+    each_panel: Vec<Panel>,
     epilogue: Epilogue,
     /// Pixels of a tile; the last one of a line overlaps the one before it.
     pixels: usize,
@@ -90,8 +92,10 @@ impl Narrow {
         let row_values = Self::row_values(shape).ok_or(TooLarge::beyond_addresses("rows"))?;
         let parts = parts.min(shape.batch * shape.output[0]);
         preparation.check_scratch::<f32>(&[parts, shape.filter[0], row_values])?;
+        let mut each_panel = preparation.room(panels.count(), "panels")?;
+        each_panel.extend((0..panels.count()).map(|index| panels.panel(index)));
         let isa = Isa::of(preparation.set());
-        Ok(Self { shape: *shape, isa, panels, epilogue, pixels, row_values, parts })
+        Ok(Self { shape: *shape, isa, panels, each_panel, epilogue, pixels, row_values, parts })
     }
 
     pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
@@ -153,9 +157,8 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn lines(&self, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
-        let Narrow { shape, panels, row_values, .. } = self.narrow;
+        let Narrow { shape, row_values, .. } = self.narrow;
         let height = shape.filter[0];
-        let panels = panels.runs(0..panels.count(), 1);
         // The rows that a line sees, from above.
         let mut places = scratch.chunks_exact_mut(*row_values);
         let mut rows: [&mut [f32]; MOST_ROWS] =
@@ -174,7 +177,7 @@ impl Pass<'_> {
             for (index, row) in rows[height - new..].iter_mut().enumerate() {
                 self.copy(image, first + index, row, &mut pace);
             }
-            self.line(line, rows, &panels, &mut pace);
+            self.line(line, rows, &mut pace);
         }
     }
 
@@ -198,8 +201,8 @@ impl Pass<'_> {
     }
 
     /// A line of the output, all channels.
-    fn line(&self, line: usize, rows: &[&mut [f32]], of_line: &Runs, pace: &mut Pace<'_>) {
-        let Narrow { shape, isa, panels, epilogue, pixels, .. } = self.narrow;
+    fn line(&self, line: usize, rows: &[&mut [f32]], pace: &mut Pace<'_>) {
+        let Narrow { shape, isa, panels, each_panel, epilogue, pixels, .. } = self.narrow;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
         let mut x = 0;
@@ -209,14 +212,14 @@ impl Pass<'_> {
                 return;
             }
             x = x.min(width - pixels);
-            for Run { first: panel, .. } in of_line.clone() {
+            for panel in each_panel {
                 let start = |stride| (line * width + x) * stride + panel.columns.start;
                 let tile = Tile {
                     rows,
                     offset: x * step,
                     step,
                     span: shape.filter[1] * shape.input_channels,
-                    panel: panels.values(&panel).as_ptr(),
+                    panel: panels.values(panel).as_ptr(),
                     output: self.output.pointer(start(self.output_stride)),
                     output_stride: self.output_stride,
                     residual: self

@@ -22,7 +22,7 @@ mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
-pub(crate) use panels::{Panels, Run, Runs, Unpacked};
+pub(crate) use panels::{Panel, Panels, Run, Unpacked};
 pub(crate) use tile::{Tile, ahead};
 
 use crate::disjoint::DisjointOutput;
