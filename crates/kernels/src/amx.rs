@@ -27,6 +27,16 @@ pub(crate) fn is_available() -> bool {
     *IS_AVAILABLE.get_or_init(|| has_instructions() && ask_system())
 }
 
+/// Whether AMX is also for bfloat16.
+pub(crate) fn multiplies_bfloat16() -> bool {
+    const LEAF_OF_FEATURES: u32 = 7;
+    const AMX_BF16: u32 = 1 << 22;
+    static MULTIPLIES: OnceLock<bool> = OnceLock::new();
+    let has_instruction =
+        || std::arch::x86_64::__cpuid_count(LEAF_OF_FEATURES, 0).edx & AMX_BF16 != 0;
+    *MULTIPLIES.get_or_init(|| is_available() && has_instruction())
+}
+
 /// Whether the processor has the instructions, with tiles that are as large as is taken for granted here.
 fn has_instructions() -> bool {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

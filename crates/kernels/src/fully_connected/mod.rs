@@ -12,7 +12,7 @@ mod tests;
 pub use crate::gemm::float::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Blocking, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
@@ -51,7 +51,7 @@ pub struct Sizes {
 
 #[derive(Debug)]
 enum Method {
-    Gemm(Gemm),
+    Gemm(PackedProduct),
     Stream(Row),
 }
 
@@ -144,9 +144,9 @@ impl FullyConnected {
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
-            let panels =
-                Panels::pack_columns(preparation, blocking, inputs, columns, bias_of, weights)?;
-            Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))
+            let sizes = (inputs, columns);
+            let values = [weights, bias];
+            Method::Gemm(PackedProduct::new(plan, blocking, sizes, values, epilogue, preparation)?)
         };
         Ok(Self { sizes, set, method })
     }
@@ -165,7 +165,7 @@ impl FullyConnected {
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {
-            Method::Gemm(_) => "gemm",
+            Method::Gemm(product) => product.name(),
             Method::Stream(row) if row.halves.is_some() => "gemv with f16 weights",
             Method::Stream(_) => "gemv",
         };
@@ -175,7 +175,7 @@ impl FullyConnected {
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
-            Method::Gemm(gemm) => gemm.scratch_bytes(),
+            Method::Gemm(product) => product.scratch_bytes(),
             Method::Stream(_) => 0,
         }
     }
@@ -195,10 +195,10 @@ impl FullyConnected {
     ) {
         let Sizes { rows, inputs, units } = self.sizes;
         match &self.method {
-            Method::Gemm(gemm) => {
+            Method::Gemm(product) => {
                 let rows = PlainRows::new(input, [rows, 1, inputs], inputs);
                 let residual = residual.map(|values| Image::contiguous(values, units));
-                gemm.run(team, &rows, residual, ImageMut::contiguous(output, units), scratch);
+                product.run(team, &rows, residual, ImageMut::contiguous(output, units), scratch);
             }
             Method::Stream(row) => {
                 assert!(input.len() >= inputs, "the input is too small");

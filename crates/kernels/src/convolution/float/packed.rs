@@ -5,7 +5,7 @@ use super::taps::{Access, Taps};
 use super::winograd::Winograd;
 use crate::convolution::Shape;
 use crate::gemm::float::few_columns::{self, FewColumns};
-use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Blocking, Epilogue, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
@@ -20,9 +20,9 @@ pub struct Convolution {
 #[derive(Debug)]
 pub(super) enum Method {
     /// A row of the product is an input pixel.
-    Pixels(Gemm),
+    Pixels(PackedProduct),
     /// A row of the product is what an output pixel sees.
-    Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    Taps { product: PackedProduct, access: Access, zeros: Vec<f32> },
     /// Few output channels: a row of the product is what an output pixel sees, or without `access` an input pixel.
     FewOutputs { product: FewColumns, access: Option<Access>, zeros: Vec<f32> },
     /// A tile of pixels of an image of few channels, row by row of it.
@@ -53,7 +53,7 @@ impl Convolution {
         shape.check();
         preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
-        let (set, threads) = (preparation.set(), preparation.threads());
+        let set = preparation.set();
         if preparation.allows_winograd() && Winograd::suits(shape, set) {
             let winograd = Winograd::new(shape, filter, bias, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Winograd(winograd) });
@@ -65,29 +65,26 @@ impl Convolution {
         }
         let contiguous = input_pixel_stride == shape.input_channels;
         let is_narrow = !shape.is_matrix_product() && Narrow::suits(shape, contiguous);
-        let blocking = match is_narrow {
-            true => Blocking::of(set),
-            false => Blocking::for_columns(set, shape.group_output_channels()),
-        };
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        let bias = |n: usize| bias[n];
-        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
         if is_narrow {
+            let (blocking, bias) = (Blocking::of(set), |n: usize| bias[n]);
+            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
             let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
         }
-        let gemm = |scratch_values, preparation: &mut Preparation| {
+        let blocking = Blocking::for_columns(set, shape.group_output_channels());
+        let product = |scratch_values, preparation: &mut Preparation| {
             let rows = Self::rows(shape, input_pixel_stride, scratch_values);
-            let gemm = Gemm::new(set, threads, rows, panels, epilogue);
-            gemm.check_scratch(preparation).map(|()| gemm)
+            let sizes = (depth, columns);
+            PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)
         };
         let method = if shape.is_matrix_product() {
-            Method::Pixels(gemm(0, preparation)?)
+            Method::Pixels(product(0, preparation)?)
         } else {
             let access = Access::of(shape, contiguous);
             Method::Taps {
-                gemm: gemm(access.scratch_values(shape, blocking.rows)?, preparation)?,
+                product: product(access.scratch_values(shape, blocking.rows)?, preparation)?,
                 access,
                 zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
             }
@@ -146,10 +143,15 @@ impl Convolution {
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {
-            Method::Pixels(_) => "gemm",
-            Method::Taps { access: Access::Pixels, .. } => "indirect gemm",
-            Method::Taps { access: Access::Spans, .. } => "indirect gemm by rows",
-            Method::Taps { access: Access::Copies, .. } => "im2col gemm",
+            Method::Pixels(product) => product.name(),
+            Method::Taps { product, access, .. } => {
+                let (before, behind) = match access {
+                    Access::Pixels => ("indirect ", ""),
+                    Access::Spans => ("indirect ", " by rows"),
+                    Access::Copies => ("im2col ", ""),
+                };
+                return format!("{before}{}{behind} f32 {}", product.name(), self.set);
+            }
             Method::FewOutputs { .. } => "dot products",
             Method::Winograd(_) => "winograd",
             Method::Narrow(_) => "direct",
@@ -160,7 +162,7 @@ impl Convolution {
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+            Method::Pixels(product) | Method::Taps { product, .. } => product.scratch_bytes(),
             Method::FewOutputs { product, .. } => product.scratch_bytes(),
             Method::Narrow(narrow) => narrow.scratch_bytes(&self.shape),
             Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
@@ -183,14 +185,14 @@ impl Convolution {
     ) {
         let shape = &self.shape;
         match &self.method {
-            Method::Pixels(gemm) => {
+            Method::Pixels(product) => {
                 let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
                 let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
-                gemm.run(team, &rows, residual, output, scratch);
+                product.run(team, &rows, residual, output, scratch);
             }
-            Method::Taps { gemm, access, zeros } => {
+            Method::Taps { product, access, zeros } => {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
-                gemm.run(team, &rows, residual, output, scratch);
+                product.run(team, &rows, residual, output, scratch);
             }
             Method::FewOutputs { product, access: None, .. } => {
                 let sizes = [shape.input_pixels(), 1, shape.input_channels];

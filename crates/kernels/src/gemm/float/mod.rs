@@ -15,14 +15,20 @@ mod microkernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pack;
+mod packed;
 mod panels;
+#[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+mod split;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
+pub(crate) use packed::PackedProduct;
 pub(crate) use panels::{Panel, Panels, Run, Unpacked};
+#[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+pub(crate) use split::SplitProduct;
 pub(crate) use tile::{Tile, ahead};
 
 use crate::disjoint::DisjointOutput;

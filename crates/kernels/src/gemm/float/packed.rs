@@ -1,0 +1,79 @@
+//! [`PackedProduct`]: a matrix product whose right side is known when it is prepared.
+
+#[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+use super::SplitProduct;
+use super::{Blocking, Epilogue, Gemm, Panels, Rows, RowsPlan};
+use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
+
+/// A product with its right side packed, by the method that takes the least time.
+#[derive(Debug)]
+pub(crate) enum PackedProduct {
+    /// By vectors of float32.
+    Vectors(Gemm),
+    /// By tiles of bfloat16.
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    Split(SplitProduct),
+}
+
+impl PackedProduct {
+    /// Packs weights `[groups, group_columns, depth]` and a bias for each column.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    pub(crate) fn new(
+        rows: RowsPlan,
+        blocking: Blocking,
+        (depth, [groups, group_columns]): (usize, [usize; 2]),
+        [weights, bias]: [&[f32]; 2],
+        epilogue: Epilogue,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let set = preparation.set();
+        #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+        if groups == 1 && SplitProduct::suits(set, rows.count, depth, group_columns) {
+            let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
+            return Ok(Self::Split(product));
+        }
+        let (columns, bias_of) = ([groups, group_columns], |n: usize| bias[n]);
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias_of, weights)?;
+        let gemm = Gemm::new(set, preparation.threads(), rows, panels, epilogue);
+        gemm.check_scratch(preparation).map(|()| Self::Vectors(gemm))
+    }
+
+    /// The method's name, for profiles.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Vectors(_) => "gemm",
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Split(_) => "split gemm",
+        }
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        match self {
+            Self::Vectors(gemm) => gemm.scratch_bytes(),
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Split(product) => product.scratch_bytes(),
+        }
+    }
+
+    /// Computes the product. The output's pixels are its rows.
+    ///
+    /// # Panics
+    /// If the rows are others than planned, or the output, the residual or the scratch memory is too small.
+    pub(crate) fn run(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        match self {
+            Self::Vectors(gemm) => gemm.run(team, rows, residual, output, scratch),
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Split(product) => product.run(team, rows, residual, output, scratch),
+        }
+    }
+}
