@@ -30,7 +30,9 @@ impl PackedProduct {
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-        if groups == 1 && SplitProduct::suits(set, rows.count, depth, group_columns) {
+        if groups == 1
+            && SplitProduct::suits(set, preparation.threads(), [rows.count, depth, group_columns])
+        {
             let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
             return Ok(Self::Split(product));
         }

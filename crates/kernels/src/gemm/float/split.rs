@@ -107,9 +107,20 @@ fn joined(parts: [u16; PARTS]) -> f32 {
     first + (second + third)
 }
 
+/// Whether tasks are parts of the rows, each of which reads all weights, or of the columns, each of which splits all rows.
+fn is_cut_by_rows(rows: usize, columns: usize, threads: usize) -> bool {
+    let pairs = rows.div_ceil(PAIR);
+    let is_even = pairs.is_multiple_of(threads) || pairs >= 4 * threads;
+    is_even && columns <= rows.saturating_mul(2)
+}
+
 impl SplitProduct {
     /// Whether it takes less time than vectors do, and there are such instructions.
-    pub(crate) fn suits(set: InstructionSet, rows: usize, depth: usize, columns: usize) -> bool {
+    pub(crate) fn suits(
+        set: InstructionSet,
+        threads: usize,
+        [rows, depth, columns]: [usize; 3],
+    ) -> bool {
         if set != InstructionSet::Avx512Amx || !amx::multiplies_bfloat16() {
             return false;
         }
@@ -118,9 +129,11 @@ impl SplitProduct {
             let [rows, depth, columns] = [rows, depth, columns].map(|it| it as f64);
             (rows * depth * columns, rows * depth, rows * columns)
         };
+        let times_split = if is_cut_by_rows(rows, columns, threads) { 1 } else { threads };
         // In cycles, as measured on a Xeon of 2024: multiplications, splitting, and what is done with sums.
         let multiplied = up(rows, TILE_ROWS) * up(depth, STEP) * up(columns, PAIR) / 48.0;
-        let tiles = multiplied + inputs + 0.5 * outputs * depth.div_ceil(PIECE) as f64;
+        let split = inputs * times_split as f64;
+        let tiles = multiplied + split + 0.5 * outputs * depth.div_ceil(PIECE) as f64;
         let vectors = products / 26.0;
         products >= LEAST_OF_ALL && tiles < 0.85 * vectors
     }
@@ -177,9 +190,7 @@ impl SplitProduct {
         let products = rows.count.saturating_mul(depth).saturating_mul(columns);
         let tasks = shared_tasks(products, LEAST_PRODUCTS, threads);
         let pairs = rows.count.div_ceil(PAIR).max(1);
-        let is_even = pairs.is_multiple_of(threads) || pairs >= 4 * threads;
-        // Each task by blocks of columns splits all rows, and each by rows reads all weights: what there is less of.
-        let (row_parts, block_parts) = if is_even && columns <= 2 * rows.count {
+        let (row_parts, block_parts) = if is_cut_by_rows(rows.count, columns, threads) {
             (tasks.min(pairs), 1)
         } else {
             let block_parts = tasks.min(threads).min(blocks.max(1));
