@@ -146,6 +146,7 @@ impl FullyConnected {
             let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
             let sizes = (inputs, columns);
             let values = [weights, bias];
+            let plan = (plan, rows);
             Method::Gemm(PackedProduct::new(plan, blocking, sizes, values, epilogue, preparation)?)
         };
         Ok(Self { sizes, set, method })

@@ -76,6 +76,7 @@ impl Convolution {
         let blocking = Blocking::for_columns(set, shape.group_output_channels());
         let product = |scratch_values, preparation: &mut Preparation| {
             let rows = Self::rows(shape, input_pixel_stride, scratch_values);
+            let rows = (rows, shape.output[0] * shape.output[1]);
             let sizes = (depth, columns);
             PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)
         };

@@ -16,12 +16,14 @@ pub(crate) enum PackedProduct {
 }
 
 impl PackedProduct {
-    /// Packs weights `[groups, group_columns, depth]` and a bias for each column.
+    /// Packs weights `[groups, group_columns, depth]` and a bias for each column. By `chosen_for`, a number of rows, the method
+    /// is chosen: the same one for models that differ in how many images are computed together, which then have packed
+    /// weights in common.
     ///
     /// # Errors
     /// If it takes more memory than it may.
     pub(crate) fn new(
-        rows: RowsPlan,
+        (rows, chosen_for): (RowsPlan, usize),
         blocking: Blocking,
         (depth, [groups, group_columns]): (usize, [usize; 2]),
         [weights, bias]: [&[f32]; 2],
@@ -29,9 +31,11 @@ impl PackedProduct {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
+        #[cfg(not(all(target_arch = "x86_64", not(nnhal_only_avx2))))]
+        let _ = chosen_for;
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
         if groups == 1
-            && SplitProduct::suits(set, preparation.threads(), [rows.count, depth, group_columns])
+            && SplitProduct::suits(set, preparation.threads(), [chosen_for, depth, group_columns])
         {
             let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
             return Ok(Self::Split(product));

@@ -62,6 +62,10 @@ const LEAST_PRODUCTS: usize = 1_000_000;
 /// Less is left to vectors: setting up tiles, and splitting rows for several threads, takes as long as is gained.
 const LEAST_OF_ALL: f64 = 8e6;
 
+/// Fewer rows are left to vectors too. They may be a batch, and models for batches of other sizes have packed weights in common
+/// with it; and of the weights there is much to read for them.
+const LEAST_ROWS: usize = 64;
+
 /// Rows whose addresses are looked up together.
 const LOOKED_UP: usize = 8;
 
@@ -121,7 +125,8 @@ impl SplitProduct {
         threads: usize,
         [rows, depth, columns]: [usize; 3],
     ) -> bool {
-        if set != InstructionSet::Avx512Amx || !amx::multiplies_bfloat16() {
+        let is_there = set == InstructionSet::Avx512Amx && amx::multiplies_bfloat16();
+        if !is_there || rows < LEAST_ROWS {
             return false;
         }
         let up = |number: usize, to: usize| number.div_ceil(to) as f64 * to as f64;
