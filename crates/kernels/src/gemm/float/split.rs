@@ -469,18 +469,23 @@ impl Work<'_> {
             unsafe { *addresses[k / segment_depth].add(k % segment_depth) }
         };
         let depth = self.product.depth;
-        let is_special = |k: usize| !values(k).is_finite();
-        if *weights.values().last().expect("one more") == 0 && !(0..depth).any(is_special) {
+        let mut is_special = *weights.values().last().expect("one more") != 0;
+        for mut block in pace.blocks(depth, 1) {
+            is_special |= block.any(|k| !values(k).is_finite());
+        }
+        if !is_special {
             return;
         }
         for column in columns {
-            // Plain code takes some times as long as vectors.
-            if pace.is_over(depth.saturating_mul(16)) {
-                return;
-            }
             let mut sum = bias[column];
-            for k in 0..depth {
-                sum += values(k) * self.product.weight(k, column);
+            // Plain code takes some times as long as vectors.
+            for block in pace.blocks(depth, 16) {
+                for k in block {
+                    sum += values(k) * self.product.weight(k, column);
+                }
+            }
+            if pace.is_over(0) {
+                return;
             }
             let mut sums = Sums([0.0; PAIR * PAIR]);
             sums.0[0] = sum;
