@@ -45,7 +45,8 @@ pub fn dump_passes(model: &ValidModel, settings: &Settings) -> Result<Vec<GraphD
         dot: graph.dot(),
     };
     let mut dumps = vec![dump(0, "model", &graph)];
-    passes::run(&mut graph, settings.passes, settings.threads, &budget, |number, pass, graph| {
+    let processor = (settings.instruction_set, settings.threads);
+    passes::run(&mut graph, settings.passes, processor, &budget, |number, pass, graph| {
         dumps.push(dump(number, pass.name, graph));
     })?;
     Ok(dumps)

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
+use nnhal_kernels::InstructionSet;
 use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
@@ -26,8 +27,8 @@ pub(crate) enum Run {
     Short(fn(&mut Graph<'_>)),
     /// May copy constants, and asks the budget.
     Long(fn(&mut Graph<'_>, &Budget) -> Result<(), EngineError>),
-    /// As `Short`; what is worth it depends on how many threads share the steps.
-    ByThreads(fn(&mut Graph<'_>, NonZero<usize>)),
+    /// As `Short`; what is worth it depends on the instruction set and on how many threads share the steps.
+    ByProcessor(fn(&mut Graph<'_>, InstructionSet, NonZero<usize>)),
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
@@ -119,8 +120,8 @@ pub(crate) static PASSES: [Pass; 18] = [
     },
     Pass {
         name: "separable",
-        meaning: "Depthwise and 1x1 convolutions of floats that follow each other are computed strip by strip where images are large.",
-        run: Run::ByThreads(separable::run),
+        meaning: "Depthwise and 1x1 convolutions of floats that follow each other are computed strip by strip where images are large or threads share them.",
+        run: Run::ByProcessor(separable::run),
     },
 ];
 

@@ -23,16 +23,18 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::why::Why;
 use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
+use nnhal_kernels::InstructionSet;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::facts::Movement;
 use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
-/// its number from 1 on. It is enough to ask the budget between them. `threads` are to share the steps.
+/// its number from 1 on. It is enough to ask the budget between them. `threads` are to share the
+/// steps, and use this instruction set.
 pub(crate) fn run(
     graph: &mut Graph<'_>,
     passes: Passes,
-    threads: NonZero<usize>,
+    (set, threads): (InstructionSet, NonZero<usize>),
     budget: &Budget,
     mut after: impl FnMut(usize, &Pass, &Graph<'_>),
 ) -> Result<(), EngineError> {
@@ -46,7 +48,7 @@ pub(crate) fn run(
         match pass.run {
             Run::Short(run) => run(graph),
             Run::Long(run) => run(graph, budget)?,
-            Run::ByThreads(run) => run(graph, threads),
+            Run::ByProcessor(run) => run(graph, set, threads),
         }
         after(number, pass, graph);
     }

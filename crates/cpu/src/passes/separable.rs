@@ -1,12 +1,13 @@
 //! A depthwise convolution of floats and the 1x1 convolutions around it become one node where what is between them is too
-//! large for the caches.
+//! large for the caches, or threads would wait for each other between them.
 
 use super::Readers;
 use crate::graph::{Convolution, Elements, Graph, SeparableConvolution, ValueId, Work, producers};
+use nnhal_kernels::InstructionSet;
 use nnhal_kernels::separable_convolution::float::Shapes;
 use std::num::NonZero;
 
-pub(crate) fn run(graph: &mut Graph<'_>, threads: NonZero<usize>) {
+pub(crate) fn run(graph: &mut Graph<'_>, set: InstructionSet, threads: NonZero<usize>) {
     let readers = Readers::of(graph);
     let producer = producers(graph);
     for index in 0..graph.nodes.len() {
@@ -32,7 +33,7 @@ pub(crate) fn run(graph: &mut Graph<'_>, threads: NonZero<usize>) {
             let layers = nodes.map(|node| constant_convolution(graph, node?));
             let [before, _, behind] = layers.map(|layer| layer.map(|it| it.shape));
             let shapes = Shapes { before, depthwise: depthwise.shape, behind };
-            shapes.suit(threads.get()).then_some((nodes, layers, shapes))
+            shapes.suit(set, threads.get()).then_some((nodes, layers, shapes))
         });
         if let Some((nodes, layers, shapes)) = suiting {
             join(graph, nodes, layers, shapes);

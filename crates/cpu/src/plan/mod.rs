@@ -114,7 +114,8 @@ impl Plan {
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
         let operands = graph.values.len();
-        passes::run(&mut graph, settings.passes, settings.threads, budget, |_, _, _| ())?;
+        let processor = (settings.instruction_set, settings.threads);
+        passes::run(&mut graph, settings.passes, processor, budget, |_, _, _| ())?;
         budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {

@@ -8,7 +8,7 @@
 use crate::convolution::Shape;
 use crate::depthwise::float::Sliding;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Blocking, Epilogue, Gemm, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::lines::{LINE_BYTES, Line};
 use crate::of_images::{ImageKernel, Images};
@@ -80,6 +80,10 @@ const STRIP_BYTES: usize = 512 << 10;
 /// What is between the convolutions is fewer bytes than this by thread: then it stays in the caches without strips.
 const LEAST_BYTES: usize = 2 << 20;
 
+/// Unless threads share the work, which wait for each other once for all convolutions then. With more weights than this
+/// that does not pay: each thread reads all of them.
+const MOST_WEIGHTS: usize = 96 << 10;
+
 /// Strips of fewer rows compute too little of what they read; of more, strips are too few.
 const STRIP_ROWS: Range<usize> = 2..29;
 
@@ -91,11 +95,19 @@ const LEAST_CHANNELS: usize = 8;
 
 impl Shapes {
     /// Whether there is a kernel for them, and this number of threads is sooner with it than with one for each convolution.
-    pub fn suit(&self, threads: usize) -> bool {
+    pub fn suit(&self, set: InstructionSet, threads: usize) -> bool {
         let between = self.between();
         let bytes = between[0].saturating_add(between[1]).saturating_mul(size_of::<f32>());
+        let by_vectors = |shape: &Shape| {
+            let pixels = shape.output[0] * shape.output[1];
+            let sizes = [pixels, shape.input_channels, shape.output_channels];
+            shape.filter_values() <= MOST_WEIGHTS
+                && PackedProduct::suits_vectors(set, threads, sizes)
+        };
+        let waits_less =
+            threads > 1 && [&self.before, &self.behind].into_iter().flatten().all(by_vectors);
         self.fit()
-            && bytes / threads.max(1) >= LEAST_BYTES
+            && (waits_less || bytes / threads.max(1) >= LEAST_BYTES)
             && self.depthwise.batch * self.depthwise.output[0] >= STRIP_ROWS.start * threads
             && self.most_tasks(MOST_TWICE[0]) >= threads
     }

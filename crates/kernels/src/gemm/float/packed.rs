@@ -3,7 +3,7 @@
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 use super::SplitProduct;
 use super::{Blocking, Epilogue, Gemm, Panels, Rows, RowsPlan};
-use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A product with its right side packed, by the method that takes the least time.
 #[derive(Debug)]
@@ -31,12 +31,10 @@ impl PackedProduct {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
-        #[cfg(not(all(target_arch = "x86_64", not(nnhal_only_avx2))))]
-        let _ = chosen_for;
+        let sizes = [chosen_for, depth, group_columns];
+        let is_split = groups == 1 && !Self::suits_vectors(set, preparation.threads(), sizes);
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-        if groups == 1
-            && SplitProduct::suits(set, preparation.threads(), [chosen_for, depth, group_columns])
-        {
+        if is_split {
             let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
             return Ok(Self::Split(product));
         }
@@ -44,6 +42,17 @@ impl PackedProduct {
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias_of, weights)?;
         let gemm = Gemm::new(set, preparation.threads(), rows, panels, epilogue);
         gemm.check_scratch(preparation).map(|()| Self::Vectors(gemm))
+    }
+
+    /// Whether a product of these rows, depth and columns would be computed by vectors.
+    pub(crate) fn suits_vectors(set: InstructionSet, threads: usize, sizes: [usize; 3]) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+        return !SplitProduct::suits(set, threads, sizes);
+        #[cfg(not(all(target_arch = "x86_64", not(nnhal_only_avx2))))]
+        {
+            let _ = (set, threads, sizes);
+            true
+        }
     }
 
     /// The method's name, for profiles.
