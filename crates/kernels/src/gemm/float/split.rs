@@ -10,6 +10,7 @@
 //! count as zero.
 #![allow(unsafe_code)]
 
+use super::turn_avx512::turn;
 use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
@@ -111,6 +112,12 @@ fn joined(parts: [u16; PARTS]) -> f32 {
     first + (second + third)
 }
 
+/// Where a weight's part is among those of a step: `tdpbf16ps` takes two values of the depth of each column.
+fn place(part: usize, k: usize, column: usize) -> usize {
+    let tile = part * 2 + column / TILE_ROWS;
+    tile * TILE + k / 2 * STEP + column % TILE_ROWS * 2 + k % 2
+}
+
 /// Whether tasks are parts of the rows, each of which reads all weights, or of the columns, each of which splits all rows.
 fn is_cut_by_rows(rows: usize, columns: usize, threads: usize) -> bool {
     let pairs = rows.div_ceil(PAIR);
@@ -165,21 +172,23 @@ impl SplitProduct {
         let count = product(&[blocks, steps, OF_STEP]).and_then(|count| count.checked_add(1));
         let packed = preparation.pack(count.ok_or_else(too_large)?, |out: &mut [u16], pace| {
             let (is_special, out) = out.split_last_mut().expect("one more");
+            let mut by_columns = Parts([0; OF_STEP]);
             for (index, to) in out.chunks_exact_mut(OF_STEP).enumerate() {
                 if pace.is_over(PAIR * STEP) {
                     return;
                 }
                 let (block, step) = (index / steps, index % steps);
                 let depths = step * STEP..depth.min((step + 1) * STEP);
-                for column in 0..PAIR.min(columns - block * PAIR) {
-                    let first = (block * PAIR + column) * depth;
-                    let values = &weights[first + depths.start..first + depths.end];
-                    let place = column / TILE_ROWS * TILE + column % TILE_ROWS * 2;
-                    for (k, &value) in values.iter().enumerate() {
-                        *is_special |= u16::from(!value.is_finite());
-                        let place = place + k / 2 * STEP + k % 2;
-                        for (part, value) in split(value).into_iter().enumerate() {
-                            to[part * 2 * TILE + place] = value;
+                let block = block * PAIR..columns.min((block + 1) * PAIR);
+                let values = |column: usize| &weights[column * depth..][depths.clone()];
+                // SAFETY: who has tiles of bfloat16 has AVX-512.
+                if unsafe { split_columns(block.clone().map(values), &mut by_columns, to) } {
+                    *is_special = 1;
+                    for (column, values) in block.map(values).enumerate() {
+                        for (k, &value) in values.iter().enumerate() {
+                            for (part, value) in split(value).into_iter().enumerate() {
+                                to[place(part, k, column)] = value;
+                            }
                         }
                     }
                 }
@@ -288,10 +297,8 @@ impl SplitProduct {
     fn weight(&self, k: usize, column: usize) -> f32 {
         let steps = self.depth.div_ceil(STEP);
         let (block, column) = (column / PAIR, column % PAIR);
-        let first = (block * steps + k / STEP) * OF_STEP;
-        let place = column / TILE_ROWS * TILE + column % TILE_ROWS * 2;
-        let place = first + place + k % STEP / 2 * STEP + k % 2;
-        joined([0, 1, 2].map(|part| self.weights.values()[place + part * 2 * TILE]))
+        let of_step = &self.weights.values()[(block * steps + k / STEP) * OF_STEP..][..OF_STEP];
+        joined([0, 1, 2].map(|part| of_step[place(part, k % STEP, column)]))
     }
 }
 
@@ -600,6 +607,37 @@ unsafe fn split_values(from: &[f32], parts: &mut [u16], k: usize) -> bool {
         k += count;
     }
     special != 0
+}
+
+/// The parts of a pair of tiles, of one step.
+#[repr(C, align(64))]
+struct Parts([u16; OF_STEP]);
+
+/// Splits the values that the columns of a block have in a step, and enters their parts where [`place`] has them, by way of
+/// `scratch`. Returns whether any is not finite, and then has not entered what [`split`] gives.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn split_columns<'a>(
+    columns: impl Iterator<Item = &'a [f32]>,
+    Parts(scratch): &mut Parts,
+    to: &mut [u16],
+) -> bool {
+    scratch.fill(0);
+    let mut is_special = false;
+    for (column, values) in columns.enumerate() {
+        // SAFETY: the caller's promise.
+        is_special |= unsafe { split_values(values, &mut scratch[column * STEP..], 0) };
+    }
+    // Two parts that are multiplied together are moved as one.
+    const PAIRS: usize = STEP / 2;
+    let (from, _): (&[[f32; PAIRS]], _) = bytemuck::cast_slice(&*scratch).as_chunks();
+    let to: &mut [f32] = bytemuck::cast_slice_mut(to);
+    for (from, to) in from.chunks_exact(TILE_ROWS).zip(to.chunks_exact_mut(TILE_ROWS * PAIRS)) {
+        turn(&std::array::from_fn(|row| from[row].as_slice()), 0, TILE_ROWS, to);
+    }
+    is_special
 }
 
 /// Functions that multiply the parts of tiles of rows and of two tiles of columns.

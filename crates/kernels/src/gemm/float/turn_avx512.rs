@@ -37,7 +37,7 @@ pub(super) fn squares(
 
 /// One square: `to[c * stride + r] = from[r][column + c]`.
 #[target_feature(enable = "avx512f")]
-fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut [f32]) {
+pub(super) fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut [f32]) {
     let mut rows = [_mm512_setzero_ps(); SIDE];
     for (row, from) in rows.iter_mut().zip(from) {
         let from = &from[column..column + SIDE];
