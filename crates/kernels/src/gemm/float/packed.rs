@@ -32,9 +32,10 @@ impl PackedProduct {
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
         let sizes = [chosen_for, depth, group_columns];
-        let is_split = groups == 1 && !Self::suits_vectors(set, preparation.threads(), sizes);
+        #[cfg(not(all(target_arch = "x86_64", not(nnhal_only_avx2))))]
+        let _ = sizes;
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-        if is_split {
+        if groups == 1 && !Self::suits_vectors(set, preparation.threads(), sizes) {
             let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
             return Ok(Self::Split(product));
         }

@@ -613,7 +613,7 @@ unsafe fn split_values(from: &[f32], parts: &mut [u16], k: usize) -> bool {
 #[repr(C, align(64))]
 struct Parts([u16; OF_STEP]);
 
-/// Splits the values that the columns of a block have in a step, and enters their parts where [`place`] has them, by way of
+/// Splits the values that the columns of a block have in a step, and enters their parts where [`place`] has them, through
 /// `scratch`. Returns whether any is not finite, and then has not entered what [`split`] gives.
 ///
 /// # Safety
