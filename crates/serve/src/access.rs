@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -106,11 +106,11 @@ impl Tls {
         Ok(Self { http: acceptor(b"http/1.1")?, grpc: acceptor(b"h2")? })
     }
 
-    pub(crate) async fn accept(
+    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         kind: EndpointKind,
-        stream: TcpStream,
-    ) -> std::io::Result<TlsStream<TcpStream>> {
+        stream: S,
+    ) -> std::io::Result<TlsStream<S>> {
         match kind {
             EndpointKind::Http => self.http.accept(stream).await,
             EndpointKind::Grpc => self.grpc.accept(stream).await,

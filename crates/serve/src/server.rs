@@ -3,7 +3,7 @@
 use crate::access::{Tls, Tokens};
 use crate::endpoint::EndpointKind;
 use crate::error::StartError;
-use crate::listen::Endpoint;
+use crate::listen::{Endpoint, LastToSpeak};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::repository::Repository;
@@ -93,6 +93,7 @@ impl Server {
             let watching = repository.watch(interval);
             watching.map_err(|source| StartError::System { what: "a thread", source })?;
         }
+        let last = Arc::new(LastToSpeak::new());
         let endpoint = |kind, router| Endpoint {
             kind,
             router,
@@ -102,6 +103,7 @@ impl Server {
             most_request: options.most_request,
             most_connections,
             client_timeout: options.client_timeout,
+            last: Arc::clone(&last),
         };
         let mut endpoints = Vec::new();
         let address =

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod body;
+mod busy_poll;
 mod poll_again;
 mod timed;
 
@@ -13,6 +14,8 @@ use ahead::ReadAhead;
 use axum::Router;
 use axum::response::Response;
 use body::{LimitedBody, Limits};
+use busy_poll::BusyPoll;
+pub(crate) use busy_poll::LastToSpeak;
 use http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -60,6 +63,7 @@ pub(crate) struct Endpoint {
     pub(crate) most_request: usize,
     pub(crate) most_connections: usize,
     pub(crate) client_timeout: Duration,
+    pub(crate) last: Arc<LastToSpeak>,
 }
 
 impl Endpoint {
@@ -116,6 +120,7 @@ impl Endpoint {
     ) {
         // Answers are small: none waits for another.
         let _ = stream.set_nodelay(true);
+        let stream = BusyPoll::new(stream, &self.last, matches!(self.kind, EndpointKind::Http));
         let timeout = self.client_timeout;
         match self.tls.clone() {
             None => self.talk(stream, watcher).await,
