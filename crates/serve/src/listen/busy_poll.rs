@@ -26,7 +26,7 @@ pub(crate) struct LastToSpeak {
 }
 
 impl LastToSpeak {
-    /// Nobody is waited for where there is no second processor, which clients, or others to serve, could use meanwhile.
+    /// No one is waited for where there is no second processor, which clients, or others to serve, could use meanwhile.
     pub(crate) fn new() -> Self {
         let is_allowed =
             std::thread::available_parallelism().is_ok_and(|it| it > NonZero::<usize>::MIN);
