@@ -104,10 +104,10 @@ impl Shapes {
             shape.filter_values() <= MOST_WEIGHTS
                 && PackedProduct::suits_vectors(set, threads, sizes)
         };
-        let waits_less =
-            threads > 1 && [&self.before, &self.behind].into_iter().flatten().all(by_vectors);
+        let layers = [&self.before, &self.behind];
+        let waits_less = || threads > 1 && layers.into_iter().flatten().all(by_vectors);
         self.fit()
-            && (waits_less || bytes / threads.max(1) >= LEAST_BYTES)
+            && (waits_less() || bytes / threads.max(1) >= LEAST_BYTES)
             && self.depthwise.batch * self.depthwise.output[0] >= STRIP_ROWS.start * threads
             && self.most_tasks(MOST_TWICE[0]) >= threads
     }

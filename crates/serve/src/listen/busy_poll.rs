@@ -1,6 +1,7 @@
 //! [`BusyPoll`]: a connection that is asked for a short while whether there is more, before its thread sleeps.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::num::NonZero;
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How long. Waking a thread takes 5 microseconds, and up to 60 in a virtual machine; a client that waits for one answer to ask for
-/// the next takes this long to do so.
+/// How long: a client that waits for one answer to ask for the next takes less to do so. To be woken took 60 microseconds where it was
+/// measured, in a virtual machine.
 const WINDOW: Duration = Duration::from_micros(100);
 
 /// What the connections of a server have in common: which of them was the last one to say something. Only it is waited for: where
@@ -41,7 +42,7 @@ pub(crate) struct BusyPoll {
     number: usize,
     /// Whether what is written is an answer, behind which nothing is to be done until the client speaks.
     waits: bool,
-    /// No other connection has spoken between its last two questions, nor since.
+    /// No other connection has spoken between its last two questions.
     is_alone: bool,
     /// Something was written, an answer, and nothing read since.
     has_answered: bool,
@@ -113,12 +114,16 @@ impl AsyncRead for BusyPoll {
         }
         // The runtime has not seen yet what has come. It wakes this task once for nothing.
         match recv(&self.stream, buffer.initialize_unfilled(), RecvFlags::DONTWAIT) {
-            Ok((0, _)) | Err(_) => polled,
             Ok((length, _)) => {
                 buffer.advance(length);
-                self.speak();
+                if length > 0 {
+                    self.speak();
+                }
                 Poll::Ready(Ok(()))
             }
+            Err(Errno::AGAIN | Errno::INTR) => polled,
+            // The system gives it once only, so not left to the runtime's next read.
+            Err(error) => Poll::Ready(Err(error.into())),
         }
     }
 }
