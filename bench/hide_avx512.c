@@ -1,5 +1,5 @@
 // Answers the instruction CPUID as a processor of the same kind without AVX-512, AVX-VNNI, AVX10 and AMX would;
-// with KEEP_AVX_VNNI=1 in its environment as one with AVX-VNNI.
+// with KEEP_AVX_VNNI=1 in its environment as one with AVX-VNNI, with ONLY_AMX=1 as one that has all but AMX.
 // hide_avx512.py replaces CPUID by the undefined instruction UD2, which is as long; this library, loaded before the
 // program by LD_PRELOAD, handles the signal that UD2 raises.
 //
@@ -22,7 +22,9 @@ enum {
 };
 
 enum { AVX_VNNI = 1 << 4 }; // Of EAX_1.
-static unsigned hidden_in_eax_1 = EAX_1;
+enum { AMX_EDX_0 = 1 << 22 | 1 << 24 | 1 << 25, AMX_EAX_1 = 1 << 21, AMX_EDX_1 = 1 << 8 }; // BF16 TILE INT8, FP16, COMPLEX
+
+static struct { unsigned ebx_0, ecx_0, edx_0, eax_1, edx_1; } hidden = {EBX_0, ECX_0, EDX_0, EAX_1, EDX_1};
 
 static void answer(int signal_number, siginfo_t *info, void *context) {
     (void)info;
@@ -35,12 +37,12 @@ static void answer(int signal_number, siginfo_t *info, void *context) {
     unsigned leaf = registers[REG_RAX], subleaf = registers[REG_RCX], a, b, c, d;
     __cpuid_count(leaf, subleaf, a, b, c, d);
     if (leaf == 7 && subleaf == 0) {
-        b &= ~EBX_0;
-        c &= ~ECX_0;
-        d &= ~EDX_0;
+        b &= ~hidden.ebx_0;
+        c &= ~hidden.ecx_0;
+        d &= ~hidden.edx_0;
     } else if (leaf == 7 && subleaf == 1) {
-        a &= ~hidden_in_eax_1;
-        d &= ~EDX_1;
+        a &= ~hidden.eax_1;
+        d &= ~hidden.edx_1;
     }
     registers[REG_RAX] = a;
     registers[REG_RBX] = b;
@@ -51,7 +53,13 @@ static void answer(int signal_number, siginfo_t *info, void *context) {
 
 __attribute__((constructor)) static void begin(void) {
     if (getenv("KEEP_AVX_VNNI")) {
-        hidden_in_eax_1 &= ~AVX_VNNI;
+        hidden.eax_1 &= ~AVX_VNNI;
+    }
+    if (getenv("ONLY_AMX")) {
+        hidden.ebx_0 = hidden.ecx_0 = 0;
+        hidden.edx_0 = AMX_EDX_0;
+        hidden.eax_1 = AMX_EAX_1;
+        hidden.edx_1 = AMX_EDX_1;
     }
     struct sigaction action;
     memset(&action, 0, sizeof action);

@@ -78,10 +78,10 @@ pub(crate) struct ByteMatrix {
     steps: usize,
     /// Steps of a chunk.
     size: usize,
-    /// By piece, and as entries say: the weights of all steps of a chunk, and behind them where each finds its
-    /// inputs in the piece of a panel, in bytes.
+    /// In the order of entries, which is that of reading them: the weights of all steps of a chunk, and behind them where
+    /// each finds its inputs in the piece of a panel, in bytes.
     packed: PackedValues<u8>,
-    /// By piece, block and the number of chunks.
+    /// By block, piece and the number of chunks.
     entries: Vec<Entry>,
     /// Of each channel, of whole groups of 16.
     lanes: Vec<Lane>,
@@ -135,6 +135,11 @@ fn pieces(steps: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let count = steps.div_ceil(PIECE_STEPS).max(1);
     let each = steps.div_ceil(count);
     (0..count).map(move |piece| piece * each..steps.min((piece + 1) * each))
+}
+
+/// Blocks of this many channels: the first one of each, and how many it has.
+fn blocks(channels: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..channels).step_by(BLOCK).map(move |first| (first, BLOCK.min(channels - first)))
 }
 
 /// What a chunk of each number of steps takes, in tenths of what one of a single step does: between the numbers of instructions,
@@ -313,6 +318,7 @@ impl ByteMatrix {
                 }
             }
         }
+        let piece_count = pieces(self.steps).count();
         for block in blocks.0..blocks.1 {
             let first_channel = block * BLOCK;
             let channels = BLOCK.min(self.channels - first_channel);
@@ -322,7 +328,8 @@ impl ByteMatrix {
             let lanes = &self.lanes[first_channel..][..channels.next_multiple_of(LANES)];
             let of_panel = |panel: usize| sums.wrapping_add(panel * BLOCK * PANEL_ROWS);
             for (index, piece) in pieces(self.steps).enumerate() {
-                let entries = &self.entries[index * self.channels + first_channel..][..channels];
+                let first = first_channel * piece_count + index * channels;
+                let entries = &self.entries[first..][..channels];
                 for (panel, _, count) in of_panels() {
                     let from = panel * self.panel_bytes() + piece.start * STEP_BYTES;
                     let work = avx2::Work {
@@ -420,7 +427,7 @@ fn choose_size(
     least.filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
 }
 
-/// Packs the chunks of all pieces and channels, and counts them; false if they take more than `most`.
+/// Packs the chunks of all blocks and pieces, and counts those of each channel; false if they take more than `most`.
 fn pack(
     source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
     steps: usize,
@@ -432,41 +439,67 @@ fn pack(
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
     let isa = Isa::of(InstructionSet::Avx2);
     let mut all = 0;
-    for piece in pieces(steps) {
-        for first in (0..source.channels).step_by(SIDE_BY_SIDE) {
-            let count = SIDE_BY_SIDE.min(source.channels - first);
-            // The search takes longer than a multiplication of each weight.
-            if pace.is_over(32 * piece.len() * DEPTH * count) {
-                return false;
-            }
-            for lane in 0..count {
-                read(source, first + lane, piece.clone(), &mut weights);
-                chunks.read(lane, &weights, isa);
-            }
-            chunks.fill(count, size, isa);
-            for lane in 0..count {
-                let steps = chunks.steps(lane);
-                // Without memory for a second copy they are multiplied as numbers of 16 bits.
-                let has_room = packed.try_reserve(steps.len() * PACKED_STEP).is_ok()
-                    && counts.try_reserve(1).is_ok();
-                if !has_room {
+    // Of a block and a piece: the bytes of all channels, and which of them are each channel's.
+    let (mut block_bytes, mut ranges) = (Vec::new(), Vec::new());
+    for (first_channel, count) in blocks(source.channels) {
+        for piece in pieces(steps) {
+            block_bytes.clear();
+            ranges.clear();
+            for first in (first_channel..first_channel + count).step_by(SIDE_BY_SIDE) {
+                let count = SIDE_BY_SIDE.min(first_channel + count - first);
+                // The search takes longer than a multiplication of each weight.
+                if pace.is_over(32 * piece.len() * DEPTH * count) {
                     return false;
                 }
-                counts.push(u16::try_from(steps.len() / size).unwrap_or(u16::MAX));
-                all += steps.len() / size * COSTS[size - 1];
-                for chunk in steps.chunks_exact(size) {
-                    for Step { weights, .. } in chunk {
-                        packed.extend(weights.map(i8::cast_unsigned));
-                    }
-                    for Step { place, .. } in chunk {
-                        let bytes = usize::from(*place) * STEP_BYTES;
-                        packed.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
-                    }
+                for lane in 0..count {
+                    read(source, first + lane, piece.clone(), &mut weights);
+                    chunks.read(lane, &weights, isa);
                 }
+                chunks.fill(count, size, isa);
+                for lane in 0..count {
+                    let start = block_bytes.len();
+                    if !append(chunks.steps(lane), size, &mut block_bytes) {
+                        return false;
+                    }
+                    ranges.push(start..block_bytes.len());
+                }
+            }
+            // Without memory for a second copy they are multiplied as numbers of 16 bits.
+            let has_room = packed.try_reserve(block_bytes.len()).is_ok()
+                && counts.try_reserve(ranges.len()).is_ok();
+            if !has_room {
+                return false;
+            }
+            for range in &ranges {
+                let chunks = range.len() / (size * PACKED_STEP);
+                counts.push(u16::try_from(chunks).unwrap_or(u16::MAX));
+                all += chunks * COSTS[size - 1];
             }
             if all > most {
                 return false;
             }
+            // As `entries` orders them; channels of as many keep their order.
+            ranges.sort_by_key(ExactSizeIterator::len);
+            for range in ranges.drain(..) {
+                packed.extend_from_slice(&block_bytes[range]);
+            }
+        }
+    }
+    true
+}
+
+/// Appends the bytes of chunks of this many steps; false if there is no memory for them.
+fn append(steps: &[Step], size: usize, to: &mut Vec<u8>) -> bool {
+    if to.try_reserve(steps.len() * PACKED_STEP).is_err() {
+        return false;
+    }
+    for chunk in steps.chunks_exact(size) {
+        for Step { weights, .. } in chunk {
+            to.extend(weights.map(i8::cast_unsigned));
+        }
+        for Step { place, .. } in chunk {
+            let bytes = usize::from(*place) * STEP_BYTES;
+            to.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
         }
     }
     true
@@ -481,23 +514,25 @@ fn entries(
     bytes: usize,
     preparation: &mut Preparation,
 ) -> Result<Vec<Entry>, TooLarge> {
-    let mut start = 0_u64;
-    let of_counts = counts.iter().enumerate().map(|(index, &chunks)| {
-        let entry = Entry {
-            start: u32::try_from(start).unwrap_or(u32::MAX),
-            chunks,
-            channel: u16::try_from(index % channels % BLOCK).unwrap_or(0),
-        };
-        start += (usize::from(chunks) * size * PACKED_STEP) as u64;
-        entry
-    });
-    let mut entries = preparation.collected(of_counts, "where weights are")?;
-    assert!(start <= bytes as u64, "chunks of {start} bytes in {bytes}");
-    for of_piece in entries.chunks_mut(channels.max(1)) {
-        for of_block in of_piece.chunks_mut(BLOCK) {
-            of_block.sort_unstable_by_key(|entry| (entry.chunks, entry.channel));
+    let unordered = counts.iter().map(|&chunks| Entry { start: 0, chunks, channel: 0 });
+    let mut entries = preparation.collected(unordered, "where weights are")?;
+    let (mut rest, mut start) = (&mut entries[..], 0_u64);
+    let piece_count = counts.len().checked_div(channels).unwrap_or(0);
+    for (_, count) in blocks(channels) {
+        for _ in 0..piece_count {
+            let (of_piece, others) = rest.split_at_mut(count);
+            rest = others;
+            for (entry, channel) in of_piece.iter_mut().zip(0..) {
+                entry.channel = channel;
+            }
+            of_piece.sort_unstable_by_key(|entry| (entry.chunks, entry.channel));
+            for entry in of_piece {
+                entry.start = u32::try_from(start).unwrap_or(u32::MAX);
+                start += (usize::from(entry.chunks) * size * PACKED_STEP) as u64;
+            }
         }
     }
+    assert!(start <= bytes as u64, "chunks of {start} bytes in {bytes}");
     Ok(entries)
 }
 
