@@ -35,6 +35,9 @@ const FINISHED_ROWS: usize = 4;
 /// Vectors of a block, at most.
 const MOST_VECTORS: usize = 4;
 
+/// Bytes that are fetched ahead with each product of tiles.
+const FETCHED: usize = 1024;
+
 /// By row and vector.
 #[repr(align(64))]
 struct Buffer {
@@ -190,7 +193,6 @@ unsafe fn all_rows<const W: usize>(
             let rows = [row(next), if count == 2 { row(second) } else { grid.inputs }];
             for vector in (0..W).step_by(2) {
                 let weights = grid.weights.add(vector * ROW_BYTES);
-                let is_ahead = ahead.tiles > 0;
                 let of_vectors = sums.add(vector * LANES);
                 let place = Place {
                     inputs: rows,
@@ -202,15 +204,20 @@ unsafe fn all_rows<const W: usize>(
                     row_step: grid.row_step,
                     weights,
                     step_bytes: W * ROW_BYTES,
-                    ahead: ahead.of_tile(weights),
+                    ahead: ahead.next,
                 };
                 let is_signed = grid.are_inputs_signed;
                 match (count, W) {
                     (1, 1) => place.multiply_1x1(is_signed),
                     (1, _) => place.multiply_1x2(is_signed),
                     (_, 1) => place.multiply_2x1(is_signed),
-                    _ if is_ahead => place.multiply_2x2_and_fetch(is_signed),
-                    _ => place.multiply_2x2(is_signed),
+                    _ if ahead.left == 0 => place.multiply_2x2(is_signed),
+                    _ => {
+                        place.multiply_2x2_and_fetch(is_signed);
+                        let fetched = grid.runs.len() * grid.run_bytes * (FETCHED / ROW_BYTES);
+                        ahead.next = ahead.next.wrapping_add(fetched);
+                        ahead.left = ahead.left.saturating_sub(fetched);
+                    }
                 }
             }
             for (index, &cursor) in tiles[..count].iter().enumerate() {
@@ -341,7 +348,7 @@ struct Place {
     weights: *const u8,
     /// From a step's weights to the next ones, and from a row's sums to the next ones, in bytes.
     step_bytes: usize,
-    /// Lines that are fetched into the second cache, 16 with each product of tiles of 64 inputs.
+    /// Lines that are fetched into the second cache, [`FETCHED`] bytes with each product of tiles of 64 inputs.
     ahead: *const u8,
 }
 
@@ -383,7 +390,7 @@ macro_rules! multiply {
             "add {first}, 64",
             "add {second}, 64",
             "add {weights}, {tile_bytes}",
-            "add {ahead}, 1024",
+            "add {ahead}, {FETCHED}",
             "dec {steps}",
             "jnz 2b",
             "add {runs}, 8",
@@ -403,6 +410,7 @@ macro_rules! multiply {
             step = in(reg) $place.step_bytes,
             tile_bytes = in(reg) $place.step_bytes * STEPS,
             ahead = inout(reg) $place.ahead => _,
+            FETCHED = const FETCHED,
             INPUTS = const offset_of!(Place, inputs),
             RUN_STEPS = const offset_of!(Place, run_steps),
             END_OF_RUNS = const offset_of!(Place, end_of_runs),

@@ -88,26 +88,15 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Weights that are fetched into the second cache ahead of time, a line with each step.
+/// Weights that are fetched into the second cache ahead of time: evenly, since more at once than memory gives would keep
+/// back what is read meanwhile.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// The next line.
     next: *const u8,
-    /// Tiles that still fetch.
-    tiles: usize,
-    /// What each fetches, in bytes.
-    tile_bytes: usize,
-}
-
-impl Ahead {
-    /// From where on a tile fetches: if there is nothing left, from what it reads itself.
-    #[inline]
-    fn of_tile(&mut self, weights: *const u8) -> *const u8 {
-        if self.tiles == 0 {
-            return weights;
-        }
-        self.tiles -= 1;
-        let further = self.next.wrapping_add(self.tile_bytes);
-        std::mem::replace(&mut self.next, further)
-    }
+    /// What is still to be fetched, in bytes.
+    #[cfg_attr(any(not(target_arch = "x86_64"), nnhal_only_avx2), allow(dead_code))]
+    left: usize,
+    /// From what one step of a tile fetches to what the next one does, in bytes; no more than a line.
+    step_bytes: usize,
 }

@@ -520,7 +520,7 @@ impl Matrix {
     /// # Safety
     /// As of [`Self::compute_rows`].
     pub(crate) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
-        let mut ahead = Ahead { next: tile.weights, tiles: 0, tile_bytes: 0 };
+        let mut ahead = Ahead { next: tile.weights, left: 0, step_bytes: 0 };
         // SAFETY: the caller's promises.
         unsafe { self.compute_tiles(block, tile, 1, &mut ahead) };
     }
@@ -541,9 +541,13 @@ impl Matrix {
         let input_bytes = self.variant.input_bytes;
         let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
         let steps = self.problem.row_bytes() / DEPTH * input_bytes;
-        let tiles = if next.is_null() { 0 } else { step_bytes.div_ceil(LINE_BYTES) };
-        let mut ahead = Ahead { next, tiles, tile_bytes: steps * LINE_BYTES };
         let most = if self.variant.copies_rows() { usize::MAX } else { self.tile_rows(block) };
+        let mut ahead = if next.is_null() {
+            Ahead { next: all.weights, left: 0, step_bytes: 0 }
+        } else {
+            let each = step_bytes.div_ceil(all.rows.div_ceil(most).max(1));
+            Ahead { next, left: steps * step_bytes, step_bytes: each.min(LINE_BYTES) }
+        };
         for (tile, tiles) in all.parts(most) {
             // SAFETY: the caller's promises, for a part of the rows.
             unsafe { self.compute_tiles(block, &tile, tiles, &mut ahead) };
@@ -563,9 +567,9 @@ impl Matrix {
     /// of the block's channels of all wanted rows can be written, and no one else accesses them. What
     /// [`Self::set_up_tiles`] gave is not dropped before.
     pub(crate) unsafe fn compute_grid(&self, block: &Block, grid: &Grid<'_>, next: *const u8) {
-        let tiles = if next.is_null() { 0 } else { block.vectors };
-        let tile_bytes = grid.runs.len() * grid.run_bytes / DEPTH * LINE_BYTES;
-        let mut ahead = Ahead { next, tiles, tile_bytes };
+        let weights = grid.runs.len() * grid.run_bytes / DEPTH * block.vectors * LINE_BYTES;
+        let left = if next.is_null() { 0 } else { weights };
+        let mut ahead = Ahead { next, left, step_bytes: 0 };
         let compute = self.variant.compute_grid();
         // SAFETY: the processor has the instructions, as `Variant::of_grids` made sure; the rest is the caller's promise.
         unsafe { compute(&self.problem, block, grid, &mut ahead) };

@@ -189,7 +189,7 @@ pub(super) trait Arithmetic: Copy {
             Self::fetch(streams.ahead);
         }
         streams.weights = streams.weights.wrapping_add(bytes * W);
-        streams.ahead = streams.ahead.wrapping_add(crate::LINE_BYTES);
+        streams.ahead = streams.ahead.wrapping_add(streams.step_bytes);
     }
 
     /// [`tiles`], compiled for the instructions.
@@ -286,6 +286,8 @@ pub(super) struct Streams {
     pub weights: *const u8,
     /// The next line to fetch.
     pub ahead: *const u8,
+    /// See [`Ahead`].
+    pub step_bytes: usize,
 }
 
 /// Computes this many tiles, each behind the one before it.
@@ -375,7 +377,11 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                     }
                 }
             }
-            let mut streams = Streams { weights: tile.weights, ahead: ahead.of_tile(tile.weights) };
+            let mut streams = Streams {
+                weights: tile.weights,
+                ahead: ahead.next,
+                step_bytes: ahead.step_bytes,
+            };
             for run in 0..runs {
                 let mut rows = [std::ptr::null(); R];
                 // Within the table, so that nothing wraps.
@@ -385,6 +391,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                 }
                 arithmetic.run::<R, W, SIGNED>(&rows, steps, &mut streams, &mut sums);
             }
+            ahead.next = streams.ahead;
             let output =
                 tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(tile.output_step));
             A::Sums::finish::<R, W>(problem, block, lanes, (output, tile.output_step), sums);
