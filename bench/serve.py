@@ -32,6 +32,7 @@ import re
 import resource
 import shutil
 import socket
+import statistics
 import struct
 import subprocess
 import tempfile
@@ -280,6 +281,49 @@ def others(arguments, started, on, generator_on, model, folder):
             yield other(name, command, port, started, generator_on, folder)
 
 
+def median_run(on, nnhal, model, threads):
+    """The median time of a run of the engine alone, in ms."""
+    command = [*on, nnhal, "bench", model, "--json", "--threads", str(threads), "--time", "0.5"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["median_us"] / 1000
+
+
+def added(arguments, model, folder, memory):
+    """A row of what asking takes beyond a run: the medians over all turns. Each way is asked between two measurements of
+    the engine alone, since a processor's clock changes from one minute to the next by more than what is looked for."""
+    on, generator_on = split(arguments.split)
+    path, started = pathlib.Path(model), []
+    alone = lambda: median_run(on, arguments.nnhal, model, arguments.threads)
+    try:
+        ways = own(arguments, started, on, generator_on, model, folder, memory)
+        ways += others(arguments, started, on, generator_on, model, folder)
+        for way in ways:
+            way.by(1, 1)
+        beyond, runs = {way.name: [] for way in ways}, [alone()]
+        for _ in range(arguments.added):
+            for way in ways:
+                asked = way.by(1, 1)["p50"]
+                runs.append(alone())
+                # Who only reads and answers runs nothing.
+                run = 0 if way.name == "reader" else (runs[-2] + runs[-1]) / 2
+                beyond[way.name].append(asked - run)
+        return {"model": path.stem, "run": statistics.median(runs)} | beyond
+    finally:
+        for it in started:
+            it.terminate()
+            it.wait()
+
+
+def table_of_added(rows):
+    names = [name for name in rows[0] if name not in ("model", "run")]
+    lines = [["model", "a run", *names], ["---", *["--:"] * (len(names) + 1)]]
+    for row in rows:
+        each = [sorted(row[name]) for name in names]
+        found = [f"{statistics.median(it):.2f} ({it[0]:.2f} to {it[-1]:.2f})" for it in each]
+        lines.append([row["model"], f"{row['run']:.2f}", *found])
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"Beyond a run with one client, ms: medians, least and most of the turns:\n\n{table}"
+
+
 def served(arguments, attempts, model, folder, memory, rows):
     on, generator_on = split(arguments.split)
     path, started = pathlib.Path(model), []
@@ -358,16 +402,20 @@ def main():
     parser.add_argument("--peer")
     parser.add_argument("--triton")
     parser.add_argument("--markdown")
+    parser.add_argument("--added", type=int, metavar="TURNS", help="what one client waits beyond a run, instead of all else")
     arguments = parser.parse_args()
     rows, attempts = [], Attempts(arguments.attempts)
     for model in arguments.models:
         memory = pathlib.Path("/dev/shm") / f"nnhal-bench-{os.getpid()}"
         try:
             with tempfile.TemporaryDirectory() as folder:
-                served(arguments, attempts, model, pathlib.Path(folder), memory, rows)
+                if arguments.added:
+                    rows.append(added(arguments, model, pathlib.Path(folder), memory))
+                else:
+                    served(arguments, attempts, model, pathlib.Path(folder), memory, rows)
         finally:
             memory.unlink(missing_ok=True)
-    text = "\n\n".join(tables(rows))
+    text = table_of_added(rows) if arguments.added else "\n\n".join(tables(rows))
     print(time.strftime("%Y-%m-%d"), text, sep="\n")
     if arguments.markdown:
         pathlib.Path(arguments.markdown).write_text(text + "\n")

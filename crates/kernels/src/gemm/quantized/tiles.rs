@@ -377,11 +377,8 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                     }
                 }
             }
-            let mut streams = Streams {
-                weights: tile.weights,
-                ahead: ahead.next,
-                step_bytes: ahead.step_bytes,
-            };
+            let mut streams =
+                Streams { weights: tile.weights, ahead: ahead.next, step_bytes: ahead.step_bytes };
             for run in 0..runs {
                 let mut rows = [std::ptr::null(); R];
                 // Within the table, so that nothing wraps.

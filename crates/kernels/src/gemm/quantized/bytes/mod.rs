@@ -478,7 +478,7 @@ fn pack(
             if all > most {
                 return false;
             }
-            // As `entries` orders them; channels of as many keep their order.
+            // As `entries` orders them; of the same number in their own order.
             ranges.sort_by_key(ExactSizeIterator::len);
             for range in ranges.drain(..) {
                 packed.extend_from_slice(&block_bytes[range]);
