@@ -10,7 +10,7 @@ use crate::convolution::Shape;
 use crate::gemm::quantized::ByteMatrix;
 use crate::gemm::quantized::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
 use crate::parts::even_tasks;
-use crate::quantization::{Activations, Weights};
+use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;
 use crate::team::{Pace, Stop};
 use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
@@ -38,6 +38,9 @@ const SHALLOW: usize = 16;
 /// of one row are computed together then.
 const SHALLOW_TO_COPY: usize = 33;
 const LEAST_WIDTH_TO_STAGE: usize = 24;
+/// As [`SHALLOW`], where inputs are made unsigned: that is done once for each of a copied image, and not for each tap. Of more channels
+/// a row of the window is so long that rows of the output in the first cache are too few.
+const SHALLOW_TO_FLIP: usize = 65;
 
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
@@ -157,7 +160,12 @@ impl Packed {
         let is_table_full = shape.taps() > ENTRIES / TILE_ROWS;
         // Where rows are copied, a run of a whole row of the window takes as long as one of a tap.
         let is_copied = variant.copies_rows() && shape.output[1] >= LEAST_WIDTH_TO_STAGE;
-        let shallow = if is_copied { SHALLOW_TO_COPY } else { SHALLOW };
+        let is_flipped = activations.signedness == Signedness::Signed && variant.takes_unsigned();
+        let shallow = match (is_copied, is_flipped) {
+            (true, _) => SHALLOW_TO_COPY,
+            (_, true) => SHALLOW_TO_FLIP,
+            _ => SHALLOW,
+        };
         let is_shallow = width > 1 && depth < shallow && is_mergeable;
         let is_staged = !depth.is_multiple_of(4) || is_shallow || (is_table_full && is_mergeable);
         let is_merged = is_staged && is_mergeable;

@@ -608,8 +608,7 @@ impl Matrix {
     /// Has whoever calls make signed inputs unsigned where they are, as [`Self::input_flip`] says, if that spares
     /// a copy or work in the kernel.
     pub(crate) fn take_unsigned(&mut self) {
-        let is_possible = self.variant.flips_inputs && !self.variant.copies_rows();
-        if self.problem.common.is_signed && is_possible {
+        if self.problem.common.is_signed && self.variant.takes_unsigned() {
             self.problem.inputs = Inputs::Unsigned;
         }
     }

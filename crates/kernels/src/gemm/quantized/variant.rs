@@ -289,6 +289,11 @@ impl Variant {
         self.uses_tiles() && self.compute_grid.is_none()
     }
 
+    /// Whether signed inputs that whoever calls makes unsigned spare work.
+    pub(crate) fn takes_unsigned(&self) -> bool {
+        self.flips_inputs && !self.copies_rows()
+    }
+
     /// Bytes that are multiplied together of a row.
     pub(crate) fn bytes_together(&self) -> usize {
         self.steps_together * DEPTH
