@@ -5,6 +5,7 @@ use crate::requantize::ChannelLanes;
 /// Rows at equal distances, as the windows of an image's pixels are, times one block of channels. Of rows side by side
 /// some are wanted, and then some are not: where a line of an image ends, what is read reaches into the next one.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Made everywhere, read by tiles of AMX.
 pub(crate) struct Grid<'a> {
     /// Where the first wanted row begins.
     pub inputs: *const u8,
