@@ -301,11 +301,13 @@ def added(arguments, model, folder, memory):
         beyond, runs = {way.name: [] for way in ways}, [alone()]
         for _ in range(arguments.added):
             for way in ways:
-                asked = way.by(1, 1)["p50"]
+                found = way.by(1, 1)
+                if found["failed"]:
+                    raise RuntimeError(f"{model}: requests by {way.name} failed")
                 runs.append(alone())
                 # Who only reads and answers runs nothing.
                 run = 0 if way.name == "reader" else (runs[-2] + runs[-1]) / 2
-                beyond[way.name].append(asked - run)
+                beyond[way.name].append(found["p50"] - run)
         return {"model": path.stem, "run": statistics.median(runs)} | beyond
     finally:
         for it in started:

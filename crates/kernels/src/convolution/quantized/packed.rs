@@ -38,8 +38,8 @@ const SHALLOW: usize = 16;
 /// of one row are computed together then.
 const SHALLOW_TO_COPY: usize = 33;
 const LEAST_WIDTH_TO_STAGE: usize = 24;
-/// As [`SHALLOW`], where inputs are made unsigned: that is done once for each of a copied image, and not for each tap. Of more channels
-/// a row of the window is so long that rows of the output in the first cache are too few.
+/// As [`SHALLOW`], where inputs are made unsigned: that is done once for each of a copied image, and not for each tap. With any
+/// number of channels convolutions of 128 to 512 of them took longer than with copies of rows: resnet50 with VNNI 1.10 of its time.
 const SHALLOW_TO_FLIP: usize = 65;
 
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.

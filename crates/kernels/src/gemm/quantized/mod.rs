@@ -94,7 +94,7 @@ impl<'a> Tile<'a> {
 pub(crate) struct Ahead {
     /// The next line.
     next: *const u8,
-    /// What is still to be fetched, in bytes.
+    /// What is still to be fetched, in bytes; tiles of AMX ask for it, others fetch in all their steps.
     #[cfg_attr(any(not(target_arch = "x86_64"), nnhal_only_avx2), allow(dead_code))]
     left: usize,
     /// From what one step of a tile fetches to what the next one does, in bytes; no more than a line.
