@@ -1,5 +1,7 @@
 //! [`BusyPoll`]: a connection that is asked for a short while whether there is more, before its thread sleeps.
 
+use super::open_requests::OpenRequests;
+use crate::endpoint::EndpointKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -40,25 +42,31 @@ pub(crate) struct BusyPoll {
     stream: TcpStream,
     last: Arc<LastToSpeak>,
     number: usize,
-    /// Whether what is written is an answer, behind which nothing is to be done until the client speaks.
-    waits: bool,
+    open: OpenRequests,
+    /// Whoever answers tries to read again: HTTP/1 does. HTTP/2 reads before it writes.
+    reads_behind_answers: bool,
     /// No other connection has spoken between its last two questions.
     is_alone: bool,
-    /// Something was written, an answer, and nothing read since.
+    /// The end of the last answer was written, and nothing read since: nothing is to be done until the client speaks.
     has_answered: bool,
     has_waited: bool,
 }
 
 impl BusyPoll {
-    /// It is asked for a while if it `waits` for its client when it has answered, and does nothing else: that holds for HTTP/1.
-    pub(crate) fn new(stream: TcpStream, last: &Arc<LastToSpeak>, waits: bool) -> Self {
+    /// It is asked for a while when none of its requests is `open`.
+    pub(crate) fn new(
+        stream: TcpStream,
+        last: &Arc<LastToSpeak>,
+        open: OpenRequests,
+        kind: EndpointKind,
+    ) -> Self {
         let number = last.next.fetch_add(1, Ordering::Relaxed);
-        let waits = waits && last.is_allowed;
         Self {
             stream,
             last: Arc::clone(last),
             number,
-            waits,
+            open,
+            reads_behind_answers: matches!(kind, EndpointKind::Http),
             is_alone: false,
             has_answered: false,
             has_waited: false,
@@ -72,14 +80,22 @@ impl BusyPoll {
         self.has_answered = false;
     }
 
-    fn answer(&mut self) {
-        self.has_answered = true;
+    /// Writes something: an answer, or, where a request is open, a part of one, or a window that HTTP/2 opens.
+    fn write(&mut self, context: &Context<'_>) {
+        self.has_answered = self.open.is_empty();
         self.has_waited = false;
+        if !self.reads_behind_answers && self.is_to_wait() {
+            context.waker().wake_by_ref();
+        }
+    }
+
+    fn is_to_wait(&self) -> bool {
+        self.last.is_allowed && self.is_alone && self.has_answered && !self.has_waited
     }
 
     /// Whether there is something to read, or the connection has ended, before the while is over or another one speaks.
     fn is_readable_soon(&mut self) -> bool {
-        if !(self.waits && self.is_alone && self.has_answered) || self.has_waited {
+        if !self.is_to_wait() {
             return false;
         }
         self.has_waited = true;
@@ -134,7 +150,7 @@ impl AsyncWrite for BusyPoll {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.answer();
+        self.write(context);
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -143,7 +159,7 @@ impl AsyncWrite for BusyPoll {
         context: &mut Context<'_>,
         all: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.answer();
+        self.write(context);
         Pin::new(&mut self.stream).poll_write_vectored(context, all)
     }
 
@@ -173,10 +189,14 @@ mod tests {
     }
 
     /// A connection that has read two questions and answered the first one, and its client.
-    async fn asked(last: &Arc<LastToSpeak>, waits: bool) -> (BusyPoll, std::net::TcpStream) {
+    async fn asked(
+        last: &Arc<LastToSpeak>,
+        open: OpenRequests,
+        kind: EndpointKind,
+    ) -> (BusyPoll, std::net::TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut connection = BusyPoll::new(listener.accept().await.unwrap().0, last, waits);
+        let mut connection = BusyPoll::new(listener.accept().await.unwrap().0, last, open, kind);
         ask(&mut client, &mut connection).await;
         connection.write_all(b"answer").await.unwrap();
         client.read_exact(&mut [0; 6]).unwrap();
@@ -209,7 +229,8 @@ mod tests {
     #[test]
     fn a_question_behind_an_answer_is_read_before_the_runtime_sees_it() {
         block_on(async {
-            let (mut connection, mut client) = asked(&shared(true), true).await;
+            let (mut connection, mut client) =
+                asked(&shared(true), OpenRequests::default(), EndpointKind::Http).await;
             assert_eq!(polled_once(&mut connection).await, Poll::Pending, "nothing has come");
             connection.write_all(b"answer").await.unwrap();
             client.write_all(b"another").unwrap();
@@ -228,21 +249,25 @@ mod tests {
     #[test]
     fn who_has_others_to_serve_does_not_wait() {
         block_on(async {
-            for (is_allowed, waits, others) in
-                [(false, true, 0), (true, false, 0), (true, true, 1), (true, true, 2)]
+            for (is_allowed, is_open, others) in
+                [(false, false, 0), (true, true, 0), (true, false, 1), (true, false, 2)]
             {
-                let last = shared(is_allowed);
-                let (mut connection, mut client) = asked(&last, waits).await;
+                let (last, open) = (shared(is_allowed), OpenRequests::default());
+                let (mut connection, mut client) =
+                    asked(&last, open.clone(), EndpointKind::Grpc).await;
                 let mut kept = Vec::new();
                 if others == 2 {
                     // Between two questions, and not since.
-                    kept.push(asked(&last, waits).await);
+                    kept.push(asked(&last, OpenRequests::default(), EndpointKind::Http).await);
                     connection.write_all(b"answer").await.unwrap();
                     ask(&mut client, &mut connection).await;
                 }
+                let request = is_open.then(|| open.open());
                 connection.write_all(b"answer").await.unwrap();
+                // A part of an answer, or a window that is opened, is none, also when the request is answered later.
+                drop(request);
                 if others == 1 {
-                    kept.push(asked(&last, waits).await);
+                    kept.push(asked(&last, OpenRequests::default(), EndpointKind::Http).await);
                 }
                 // The runtime has seen all that was there until now.
                 assert_eq!(polled_once(&mut connection).await, Poll::Pending);
@@ -255,10 +280,43 @@ mod tests {
         });
     }
 
+    /// How often writing an answer wakes the task that writes it, which HTTP/2 needs to read behind it.
+    #[test]
+    fn an_answer_over_http2_has_its_task_polled_again_if_the_client_is_waited_for() {
+        #[derive(Default)]
+        struct Counter(AtomicUsize);
+        impl std::task::Wake for Counter {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        block_on(async {
+            for (kind, is_allowed, is_open, expected) in [
+                (EndpointKind::Grpc, true, false, 1),
+                (EndpointKind::Grpc, false, false, 0),
+                (EndpointKind::Grpc, true, true, 0),
+                (EndpointKind::Http, true, false, 0),
+            ] {
+                let open = OpenRequests::default();
+                let (mut connection, _client) =
+                    asked(&shared(is_allowed), open.clone(), kind).await;
+                let _request = is_open.then(|| open.open());
+                let counter = Arc::new(Counter::default());
+                let waker = std::task::Waker::from(Arc::clone(&counter));
+                let mut context = Context::from_waker(&waker);
+                let written = Pin::new(&mut connection).poll_write(&mut context, b"answer");
+                assert!(matches!(written, Poll::Ready(Ok(6))), "{written:?}");
+                let found = counter.0.load(Ordering::Relaxed);
+                assert_eq!(found, expected, "{kind:?} {is_allowed} {is_open}");
+            }
+        });
+    }
+
     #[test]
     fn a_client_that_goes_after_its_answer_is_seen_to_go() {
         block_on(async {
-            let (mut connection, client) = asked(&shared(true), true).await;
+            let (mut connection, client) =
+                asked(&shared(true), OpenRequests::default(), EndpointKind::Http).await;
             connection.write_all(b"answer").await.unwrap();
             drop(client);
             // Its end, or a reset because of the answer that it has not read.

@@ -3,6 +3,7 @@
 mod ahead;
 mod body;
 mod busy_poll;
+mod open_requests;
 mod poll_again;
 mod timed;
 
@@ -21,6 +22,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use open_requests::{AnswerBody, OpenRequests};
 use poll_again::poll_again;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -120,12 +122,13 @@ impl Endpoint {
     ) {
         // Answers are small: none waits for another.
         let _ = stream.set_nodelay(true);
-        let stream = BusyPoll::new(stream, &self.last, matches!(self.kind, EndpointKind::Http));
+        let requests = OpenRequests::default();
+        let stream = BusyPoll::new(stream, &self.last, requests.clone(), self.kind);
         let timeout = self.client_timeout;
         match self.tls.clone() {
-            None => self.talk(stream, watcher).await,
+            None => self.talk(stream, requests, watcher).await,
             Some(tls) => match tokio::time::timeout(timeout, tls.accept(self.kind, stream)).await {
-                Ok(Ok(stream)) => self.talk(stream, watcher).await,
+                Ok(Ok(stream)) => self.talk(stream, requests, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
                 Err(_) => tracing::debug!("TLS took too long"),
             },
@@ -135,6 +138,7 @@ impl Endpoint {
     async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         self: Arc<Self>,
         stream: S,
+        requests: OpenRequests,
         watcher: hyper_util::server::graceful::Watcher,
     ) {
         let mut builder = Builder::new(TokioExecutor::new());
@@ -156,9 +160,12 @@ impl Endpoint {
             .keep_alive_timeout(self.client_timeout);
         let stream = Timed::new(stream, self.client_timeout);
         match self.kind {
-            EndpointKind::Http => self.answer(builder.http1_only(), stream, watcher).await,
+            EndpointKind::Http => {
+                self.answer(builder.http1_only(), stream, requests, watcher).await
+            }
             EndpointKind::Grpc => {
-                self.answer(builder.http2_only(), ReadAhead::new(stream), watcher).await;
+                let stream = ReadAhead::new(stream);
+                self.answer(builder.http2_only(), stream, requests, watcher).await;
             }
         }
     }
@@ -167,12 +174,16 @@ impl Endpoint {
         self: Arc<Self>,
         builder: Builder<TokioExecutor>,
         stream: S,
+        requests: OpenRequests,
         watcher: hyper_util::server::graceful::Watcher,
     ) {
         let endpoint = Arc::clone(&self);
         let service = hyper::service::service_fn(move |request| {
-            let endpoint = Arc::clone(&endpoint);
-            async move { Ok::<_, Infallible>(endpoint.request(request).await) }
+            let (endpoint, open) = (Arc::clone(&endpoint), requests.open());
+            async move {
+                let response = endpoint.request(request).await;
+                Ok::<_, Infallible>(response.map(|body| AnswerBody::new(body, open)))
+            }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = poll_again(watcher.watch(connection)).await {
