@@ -166,7 +166,7 @@ impl Convolution {
             Method::Pixels(product) | Method::Taps { product, .. } => product.scratch_bytes(),
             Method::FewOutputs { product, .. } => product.scratch_bytes(),
             Method::Narrow(narrow) => narrow.scratch_bytes(&self.shape),
-            Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
+            Method::Winograd(winograd) => winograd.scratch_bytes(),
         }
     }
 

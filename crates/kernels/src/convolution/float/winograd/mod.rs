@@ -1,11 +1,11 @@
-//! Winograd's convolution F(4x4, 3x3): a tile of 4 by 4 output pixels is computed from 36 products of
-//! each pair of channels instead of 144.
+//! Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3): a tile of 4 by 4 output pixels is computed from 36 products of
+//! each pair of channels instead of 144, one of 2 by 2 from 16 instead of 36.
 //!
-//! The input is cut into tiles of 6 by 6 pixels that overlap by two, which are transformed; for each
-//! of the 36 points there is a matrix product over the channels, of all tiles with the transformed
-//! filter; its results are transformed back. The error is about twice that of the plain sum, and
-//! below 3e-7 of the greatest sum of magnitudes among the pixels of a tile (S. Winograd 1980; A. Lavin,
-//! S. Gray 2015, "Fast algorithms for convolutional neural networks"). The points are those with the least
+//! The input is cut into tiles of 6 by 6, or 4 by 4, pixels that overlap by two, which are transformed; for each
+//! of their points there is a matrix product over the channels, of all tiles with the transformed
+//! filter; its results are transformed back. The error of the larger is about twice that of the plain sum, and
+//! below 5e-7 of the greatest sum of magnitudes among the pixels of a tile (S. Winograd 1980; A. Lavin,
+//! S. Gray 2015, "Fast algorithms for convolutional neural networks"). Its points are those with the least
 //! mean square error among twelve pairs that were tried.
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
-use transform::{Backward, Forward, INPUT, OUTPUT, POINTS};
+use transform::{Algorithm, Backward, Forward, FourOutputs, TwoOutputs};
 
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
@@ -30,37 +30,122 @@ pub(super) struct Winograd {
     panels: Panels,
     bias: Vec<f32>,
     epilogue: Epilogue,
+    tiling: Tiling,
     /// Tiles in a column and in a row.
     grid: [usize; 2],
     /// Tiles of all images.
     tiles: usize,
     /// Tiles that are computed together, so that what is between the transforms stays in caches.
     block: usize,
+    /// Blocks that are computed at the same time, each by one thread with scratch memory of its own: what other threads have
+    /// transformed would have to come from their caches. 1 if the threads share each block instead.
+    areas: usize,
     zeros: Vec<f32>,
     threads: usize,
 }
 
-/// Fewer channels, and the transforms take longer than what they save.
-const LEAST_CHANNELS: usize = 32;
-/// Fewer tiles, and reading the filter, which has grown fourfold, takes longer than multiplying.
-const LEAST_TILES: usize = 12;
-/// What is between the transforms may take so much room.
-const BETWEEN_BYTES: usize = 1536 << 10;
-/// A larger filter would not stay in any cache.
-const MOST_FILTER_BYTES: usize = 16 << 20;
+/// A task, by its number.
+type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// The filter, `[points, outputs, inputs]`.
-fn transform(weights: &[f32], shape: &Shape) -> Result<Lines, TooLarge> {
+/// Which tiles an image is cut into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tiling {
+    /// F(4x4, 3x3).
+    Four,
+    /// F(2x2, 3x3): where there are few tiles, since its filter is less than half as large.
+    Two,
+}
+
+impl Tiling {
+    /// Rows and columns of an output tile.
+    fn output(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Two => 2,
+        }
+    }
+
+    /// Values of an input tile, and products of a tile and a channel.
+    fn points(self) -> usize {
+        let input = self.output() + 2;
+        input * input
+    }
+
+    /// Tiles in a column and in a row of an image.
+    fn grid(self, shape: &Shape) -> [usize; 2] {
+        shape.output.map(|size| size.div_ceil(self.output()))
+    }
+
+    /// Tiles of all images.
+    fn tiles(self, shape: &Shape) -> usize {
+        let [height, width] = self.grid(shape);
+        shape.batch.saturating_mul(height).saturating_mul(width)
+    }
+
+    /// How long it takes, see [`cost`].
+    #[allow(clippy::cast_precision_loss)]
+    fn cost(self, shape: &Shape, lanes: usize) -> f64 {
+        let transforms = (shape.input_channels + shape.output_channels) as f64 * OF_TRANSFORM;
+        cost(shape, [self.points(), self.tiles(shape)], lanes, transforms)
+    }
+
+    /// The filter, `[points, outputs, inputs]`.
+    fn transform(self, weights: &[f32], shape: &Shape) -> Result<Lines, TooLarge> {
+        match self {
+            Self::Four => transformed(FourOutputs, weights, shape),
+            Self::Two => transformed(TwoOutputs, weights, shape),
+        }
+    }
+}
+
+/// Fewer channels, and the products are too short.
+const LEAST_CHANNELS: usize = 16;
+/// What the two transforms of a channel take, in multiplications and additions.
+const OF_TRANSFORM: f64 = 16.0;
+/// Values of a filter that caches are taken to keep from one run to the next.
+const KEPT: f64 = (1 << 19) as f64;
+/// Vectors that are multiplied while memory gives one value.
+const OF_MEMORY: f64 = 1.5;
+/// As much of the plain product's time as is worth while.
+const WORTH: f64 = 0.85;
+/// Fewer tiles are not computed together, though they may not stay in caches.
+const LEAST_BLOCK: usize = 12;
+/// What is between the transforms may take so much room. (With less the filter, which is read once for all tiles
+/// that are computed together, is read twice in images of 14x14 and 28x28.)
+const BETWEEN_BYTES: usize = 2 << 20;
+/// A larger filter is read by all threads together.
+const MOST_FILTER_BYTES_BY_BLOCK: usize = 3 << 20;
+/// A larger filter takes too much memory.
+const MOST_FILTER_BYTES: usize = 12 << 20;
+
+/// How long a number of products of each pair of channels, with a number of rows, tiles or pixels, takes, in multiplications and additions with
+/// vectors of this many lanes: those themselves, others for each row, and waiting for the part of the filter that no cache keeps. (An
+/// estimate from what one thread of a Xeon takes for resnet50 and squeezenet.)
+#[allow(clippy::cast_precision_loss)]
+fn cost(shape: &Shape, [products, rows]: [usize; 2], lanes: usize, others: f64) -> f64 {
+    let pairs = shape.input_channels as f64 * shape.output_channels as f64;
+    let (products, rows, lanes) = (products as f64, rows as f64, lanes as f64);
+    products * rows * (pairs + others) + OF_MEMORY * lanes * (products * pairs - KEPT).max(0.0)
+}
+
+/// The filter by an algorithm, `[points, outputs, inputs]`.
+fn transformed<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+    _: A,
+    weights: &[f32],
+    shape: &Shape,
+) -> Result<Lines, TooLarge> {
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
     // `Winograd::suits` has limited them.
-    let mut lines = Lines::try_with_bytes(POINTS * inputs * outputs * size_of::<f32>())?;
+    let mut lines = Lines::try_with_bytes(INPUT * INPUT * inputs * outputs * size_of::<f32>())?;
     let transformed = lines.elements_mut::<f32>();
     for output in 0..outputs {
         for input in 0..inputs {
             let tap = |i, j| weights[((output * 3 + i) * 3 + j) * inputs + input];
             let taps = std::array::from_fn(|i| std::array::from_fn(|j| tap(i, j)));
-            for (point, value) in transform::filter(taps).into_iter().enumerate() {
-                transformed[(point * outputs + output) * inputs + input] = value;
+            for (point, value) in
+                transform::filter::<A, INPUT, OUTPUT>(taps).as_flattened().iter().enumerate()
+            {
+                transformed[(point * outputs + output) * inputs + input] = *value;
             }
         }
     }
@@ -70,21 +155,31 @@ fn transform(weights: &[f32], shape: &Shape) -> Result<Lines, TooLarge> {
 impl Winograd {
     /// Whether it is likely to be faster than the plain product.
     pub(super) fn suits(shape: &Shape, set: InstructionSet) -> bool {
+        Self::tiling(shape, set).is_some()
+    }
+
+    /// The tiles with which it takes the least time, if that is less than the plain product takes.
+    pub(super) fn tiling(shape: &Shape, set: InstructionSet) -> Option<Tiling> {
         let lanes = Blocking::of(set).lanes;
         let channels = [shape.input_channels, shape.output_channels];
-        let [height, width] = shape.output.map(|size| size.div_ceil(OUTPUT));
-        let tiles = shape.batch.saturating_mul(height).saturating_mul(width);
-        set != InstructionSet::Portable
+        let is_possible = set != InstructionSet::Portable
             && shape.filter == [3, 3]
             && shape.stride == [1, 1]
             && shape.dilation == [1, 1]
             && shape.groups == 1
-            && channels.iter().all(|&c| c >= LEAST_CHANNELS && c.is_multiple_of(lanes))
-            && tiles >= LEAST_TILES
-            && product(&[POINTS, channels[0], channels[1], size_of::<f32>()])
+            && channels.iter().all(|&c| c >= LEAST_CHANNELS && c.is_multiple_of(lanes));
+        if !is_possible {
+            return None;
+        }
+        let fits = |tiling: &Tiling| {
+            product(&[tiling.points(), channels[0], channels[1], size_of::<f32>()])
                 .is_some_and(|bytes| bytes <= MOST_FILTER_BYTES)
-            // Half of the multiplications at most, those of pixels beyond the output counted.
-            && tiles.saturating_mul(POINTS * 2) <= shape.output_pixels().saturating_mul(shape.taps())
+        };
+        let plain = cost(shape, [shape.taps(), shape.output_pixels()], lanes, 0.0);
+        let costs = [Tiling::Four, Tiling::Two].into_iter().filter(fits);
+        let costs = costs.map(|tiling| (tiling, tiling.cost(shape, lanes)));
+        let least = costs.min_by(|one, other| one.1.total_cmp(&other.1));
+        least.filter(|least| least.1 <= WORTH * plain).map(|(tiling, _)| tiling)
     }
 
     /// # Panics
@@ -97,35 +192,48 @@ impl Winograd {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
-        assert!(Self::suits(shape, set), "not a shape for Winograd's convolution: {shape:?}");
+        let tiling = Self::tiling(shape, set);
+        let tiling =
+            tiling.unwrap_or_else(|| panic!("not a shape for Winograd's convolution: {shape:?}"));
+        let points = tiling.points();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        let transformed =
-            if preparation.is_restoring() { Lines::default() } else { transform(weights, shape)? };
+        let transformed = if preparation.is_restoring() {
+            Lines::default()
+        } else {
+            tiling.transform(weights, shape)?
+        };
         let panels = Panels::pack_columns(
             preparation,
             Blocking::of(set),
             inputs,
-            [POINTS, outputs],
+            [points, outputs],
             |_| 0.0,
             transformed.elements(),
         )?;
-        let grid = shape.output.map(|size| size.div_ceil(OUTPUT));
-        let tiles = shape.batch * grid[0] * grid[1];
-        let by_tile = POINTS * (inputs + outputs) * size_of::<f32>();
-        let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_TILES)).max(1);
+        let tiles = tiling.tiles(shape);
+        let by_tile = points * (inputs + outputs) * size_of::<f32>();
+        let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);
+        let threads = preparation.threads();
+        let filter_bytes = points * inputs * outputs * size_of::<f32>();
+        let is_by_block = filter_bytes <= MOST_FILTER_BYTES_BY_BLOCK
+            && tiles / blocks.next_multiple_of(threads) >= LEAST_BLOCK;
+        let areas = if is_by_block { threads } else { 1 };
+        let blocks = blocks.next_multiple_of(areas);
         let prepared = Self {
             shape: *shape,
             isa: Isa::of(set),
             panels,
             bias: preparation.copied(bias, "a bias")?,
             epilogue,
-            grid,
+            tiling,
+            grid: tiling.grid(shape),
             tiles,
             block: tiles.div_ceil(blocks),
+            areas,
             zeros: preparation.filled(0.0, inputs, "a pixel of zeros")?,
-            threads: preparation.threads(),
+            threads,
         };
-        preparation.check_scratch::<u8>(&[prepared.scratch_bytes(shape)])?;
+        preparation.check_scratch::<u8>(&[prepared.scratch_bytes()])?;
         Ok(prepared)
     }
 
@@ -135,10 +243,14 @@ impl Winograd {
         (self.block * channels).next_multiple_of(16) + 16
     }
 
-    pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
-        let strides =
-            self.point_stride(shape.input_channels) + self.point_stride(shape.output_channels);
-        POINTS * strides * size_of::<f32>()
+    /// Values of scratch memory for a block.
+    fn area(&self) -> usize {
+        let channels = [self.shape.input_channels, self.shape.output_channels];
+        self.tiling.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.areas * self.area() * size_of::<f32>()
     }
 
     /// # Panics
@@ -164,52 +276,89 @@ impl Winograd {
             assert!(residual.values.len() >= needed, "the residual operand is too small");
         }
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
-        assert!(size_of_val(scratch) >= self.scratch_bytes(shape), "too little scratch memory");
-        let (before, after) = scratch.split_at_mut(POINTS * self.point_stride(inputs));
-        let output_stride = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
-        let mut start = 0;
-        while start < self.tiles {
-            let tiles = start..self.tiles.min(start + self.block);
-            let parts = (4 * self.threads).min(tiles.len());
-            let to = DisjointOutput::new(before);
-            team.run(parts, &|task| {
-                for index in part(tiles.len(), parts, task) {
-                    self.forward(shape, input, tiles.start + index, index, &to);
-                }
-            });
-            let to = DisjointOutput::new(after);
-            let panels = self.panels.count();
-            let tasks = POINTS.min(panels);
-            team.run(tasks, &|task| {
-                for panel in part(panels, tasks, task) {
-                    self.multiply(shape, panel, tiles.len(), before, &to);
-                }
-            });
-            team.run(parts, &|task| {
-                for index in part(tiles.len(), parts, task) {
-                    let tile = tiles.start + index;
-                    self.backward(shape, tile, index, after, residual, &output, output_stride);
-                }
-            });
-            start = tiles.end;
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
+        let target = (&DisjointOutput::new(output.values), output.pixel_stride);
+        let blocks = self.tiles.div_ceil(self.block);
+        let tiles = |block| block * self.block..self.tiles.min((block + 1) * self.block);
+        if self.areas == 1 {
+            for block in 0..blocks {
+                let share = &mut |tasks, work: Work<'_>| team.run(tasks, work);
+                self.block(shape, share, tiles(block), input, residual, target, scratch);
+            }
+            return;
         }
+        let area = self.area();
+        let scratch = DisjointOutput::new(scratch);
+        for first in (0..blocks).step_by(self.areas) {
+            team.run(self.areas.min(blocks - first), &|task| {
+                // SAFETY: each task has an area of its own, and there are no more tasks than areas.
+                let scratch = unsafe { scratch.slice(task * area, area) };
+                let alone = &mut |tasks, work: Work<'_>| (0..tasks).for_each(work);
+                self.block(shape, alone, tiles(first + task), input, residual, target, scratch);
+            });
+        }
+    }
+
+    /// Computes the tiles of a block. `share` runs a number of tasks.
+    #[allow(clippy::too_many_arguments)] // The operands of a convolution, and how and where to compute.
+    fn block(
+        &self,
+        shape: &Shape,
+        share: &mut dyn FnMut(usize, Work<'_>),
+        tiles: Range<usize>,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: (&DisjointOutput<'_, f32>, usize),
+        scratch: &mut [f32],
+    ) {
+        let before = self.tiling.points() * self.point_stride(shape.input_channels);
+        let (before, after) = scratch.split_at_mut(before);
+        let parts = (4 * self.threads).min(tiles.len());
+        let to = DisjointOutput::new(before);
+        share(parts, &|task| {
+            for index in part(tiles.len(), parts, task) {
+                let tile = [tiles.start + index, index];
+                match self.tiling {
+                    Tiling::Four => self.forward(FourOutputs, shape, input, tile, &to),
+                    Tiling::Two => self.forward(TwoOutputs, shape, input, tile, &to),
+                }
+            }
+        });
+        let to = DisjointOutput::new(after);
+        let panels = self.panels.count();
+        let tasks = self.tiling.points().min(panels);
+        share(tasks, &|task| {
+            for panel in part(panels, tasks, task) {
+                self.multiply(shape, panel, tiles.len(), before, &to);
+            }
+        });
+        share(parts, &|task| {
+            for index in part(tiles.len(), parts, task) {
+                let tile = [tiles.start + index, index];
+                match self.tiling {
+                    Tiling::Four => {
+                        self.backward(FourOutputs, shape, tile, after, residual, output)
+                    }
+                    Tiling::Two => self.backward(TwoOutputs, shape, tile, after, residual, output),
+                }
+            }
+        });
     }
 
     /// The image and the first output row and column of a tile.
     fn place(&self, tile: usize) -> [usize; 3] {
         let [height, width] = self.grid;
         let (line, x) = (tile / width, tile % width);
-        [line / height, line % height * OUTPUT, x * OUTPUT]
+        [line / height, line % height * self.tiling.output(), x * self.tiling.output()]
     }
 
     /// Transforms an input tile into the place `index` of each point.
-    fn forward(
+    fn forward<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
+        algorithm: A,
         shape: &Shape,
         input: Image<'_, f32>,
-        tile: usize,
-        index: usize,
+        [tile, index]: [usize; 2],
         to: &DisjointOutput<'_, f32>,
     ) {
         let [n, y, x] = self.place(tile);
@@ -220,20 +369,22 @@ impl Winograd {
             shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width)
         });
         let xs: [_; INPUT] = std::array::from_fn(|column| shape.input_position(1, x + column, 0));
-        let pixels = std::array::from_fn(|point| match ys[point / INPUT].zip(xs[point % INPUT]) {
-            Some((line, x)) => {
-                let start = (line + x) * input.pixel_stride;
-                input.values[start..start + channels].as_ptr()
-            }
-            None => self.zeros.as_ptr(),
+        let pixels = ys.map(|line| {
+            xs.map(|x| match line.zip(x) {
+                Some((line, x)) => {
+                    let start = (line + x) * input.pixel_stride;
+                    input.values[start..start + channels].as_ptr()
+                }
+                None => self.zeros.as_ptr(),
+            })
         });
         let stride = self.point_stride(channels);
-        assert!((POINTS - 1) * stride + (index + 1) * channels <= to.len());
+        assert!((INPUT * INPUT - 1) * stride + (index + 1) * channels <= to.len());
         let to = to.pointer(index * channels);
         // SAFETY: each pixel was taken as a slice of its channels, and there is a zero for each channel;
         // the last point's place was checked to be within the scratch memory; only this tile uses these
         // places; and `new` has checked that channels fill the vectors.
-        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(self.isa) };
+        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(algorithm, self.isa) };
     }
 
     /// The products of all tiles of a block with one panel.
@@ -283,17 +434,15 @@ impl Winograd {
         }
     }
 
-    /// Transforms the products of a tile back into the output.
-    #[allow(clippy::too_many_arguments)] // The operands of a convolution, and which tile.
-    fn backward(
+    /// Transforms the products of a tile, at the place `index` of each point, back into the output.
+    fn backward<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
+        algorithm: A,
         shape: &Shape,
-        tile: usize,
-        index: usize,
+        [tile, index]: [usize; 2],
         from: &[f32],
         residual: Option<Image<'_, f32>>,
-        output: &DisjointOutput<'_, f32>,
-        output_stride: usize,
+        (output, output_stride): (&DisjointOutput<'_, f32>, usize),
     ) {
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.output;
@@ -301,7 +450,8 @@ impl Winograd {
         let stride = self.point_stride(channels);
         let pixel = (n * height + y) * width + x;
         let from = &from[index * channels..];
-        assert!(from.len() >= (POINTS - 1) * stride + channels && self.bias.len() == channels);
+        assert!(from.len() >= (INPUT * INPUT - 1) * stride + channels);
+        assert_eq!(self.bias.len(), channels);
         let backward = Backward {
             from: from.as_ptr(),
             stride,
@@ -320,6 +470,6 @@ impl Winograd {
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all
         // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked
         // that channels fill the vectors.
-        unsafe { backward.run(self.isa) };
+        unsafe { backward.run(algorithm, self.isa) };
     }
 }

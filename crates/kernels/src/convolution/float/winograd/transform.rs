@@ -1,4 +1,4 @@
-//! The transforms of Winograd's convolution F(4x4, 3x3): into the domain where convolution is
+//! The transforms of Winograd's convolutions by 3x3 filters: into the domain where convolution is
 //! multiplication, and back. Offsets are multiplied without a check of overflow, for they are those of
 //! memory that is promised to be there.
 #![allow(unsafe_code)]
@@ -7,81 +7,117 @@
 use crate::gemm::float::Epilogue;
 use crate::vector::{Isa, Kernel, Simd};
 
-/// Rows and columns of an output tile.
-pub(super) const OUTPUT: usize = 4;
-/// Rows and columns of an input tile: those that an output tile sees.
-pub(super) const INPUT: usize = 6;
-/// Values of an input tile, and products of a tile and a channel.
-pub(super) const POINTS: usize = INPUT * INPUT;
+/// Winograd's convolution in one dimension, of `OUTPUT` values that see `INPUT`, by a filter of three. In two
+/// dimensions it is applied to columns, then to rows.
+pub(super) trait Algorithm<const INPUT: usize, const OUTPUT: usize>: Copy {
+    /// `G`: the filter's polynomial at each point, divided by the product of the point's distances to the others.
+    fn filter() -> [[f64; 3]; INPUT];
 
-/// The polynomials are evaluated at 0, ±P, ±Q and infinity. Whole numbers (1 and 2) have the error four
-/// times as large: what the transforms multiply with spreads further, and more is cancelled. Powers of
-/// both up to the fifth are exact in float32.
+    /// `B' x`, of one row or column of an input tile.
+    fn into<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; INPUT];
+
+    /// `A' x`, of one row or column of products.
+    fn back<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; OUTPUT];
+}
+
+/// F(4, 3): polynomials are evaluated at 0, ±[`P`], ±[`Q`] and infinity.
+#[derive(Clone, Copy)]
+pub(super) struct FourOutputs;
+
+/// F(2, 3): polynomials are evaluated at 0, ±1 and infinity.
+#[derive(Clone, Copy)]
+pub(super) struct TwoOutputs;
+
+/// Whole numbers (1 and 2) have the error four times as large: what the transforms multiply with spreads
+/// further, and more is cancelled. Powers of both up to the fifth are exact in float32.
 const P: f32 = 5.0 / 8.0;
 const Q: f32 = 3.0 / 2.0;
 
-/// The transformed filter of one pair of channels, `G g G'`: the filter's polynomial at each point,
-/// divided by the product of the point's distances to the others.
-pub(super) fn filter(taps: [[f32; 3]; 3]) -> [f32; POINTS] {
-    let (p, q) = (f64::from(P), f64::from(Q));
-    let at = |point: f64, distances: f64| [1.0, point, point * point].map(|it| it / distances);
-    let (at_p, at_q) = (2.0 * p * p * (p * p - q * q), 2.0 * q * q * (q * q - p * p));
-    let rows: [[f64; 3]; INPUT] = [
-        at(0.0, p * p * q * q),
-        at(p, at_p),
-        at(-p, at_p),
-        at(q, at_q),
-        at(-q, at_q),
-        [0.0, 0.0, 1.0],
-    ];
+impl Algorithm<6, 4> for FourOutputs {
+    fn filter() -> [[f64; 3]; 6] {
+        let (p, q) = (f64::from(P), f64::from(Q));
+        let at = |point: f64, distances: f64| [1.0, point, point * point].map(|it| it / distances);
+        let (at_p, at_q) = (2.0 * p * p * (p * p - q * q), 2.0 * q * q * (q * q - p * p));
+        [
+            at(0.0, p * p * q * q),
+            at(p, at_p),
+            at(-p, at_p),
+            at(q, at_q),
+            at(-q, at_q),
+            [0.0, 0.0, 1.0],
+        ]
+    }
+
+    #[inline(always)]
+    fn into<S: Simd>(simd: S, x: [S::F; 6]) -> [S::F; 6] {
+        let [p, minus_p, q, minus_q] = [P, -P, Q, -Q].map(|it| simd.splat(it));
+        let (minus_pp, minus_qq) = (simd.splat(-P * P), simd.splat(-Q * Q));
+        let (product, minus_sum) = (simd.splat(P * P * Q * Q), simd.splat(-P * P - Q * Q));
+        // The even and the odd terms at ±P, and at ±Q.
+        let a = simd.fma(minus_qq, x[2], x[4]);
+        let b = simd.fma(minus_qq, x[1], x[3]);
+        let c = simd.fma(minus_pp, x[2], x[4]);
+        let d = simd.fma(minus_pp, x[1], x[3]);
+        [
+            simd.fma(product, x[0], simd.fma(minus_sum, x[2], x[4])),
+            simd.fma(p, b, a),
+            simd.fma(minus_p, b, a),
+            simd.fma(q, d, c),
+            simd.fma(minus_q, d, c),
+            simd.fma(product, x[1], simd.fma(minus_sum, x[3], x[5])),
+        ]
+    }
+
+    #[inline(always)]
+    fn back<S: Simd>(simd: S, x: [S::F; 6]) -> [S::F; 4] {
+        let (p, q) = (simd.splat(P), simd.splat(Q));
+        let (pp, qq) = (simd.splat(P * P), simd.splat(Q * Q));
+        let (ppp, qqq) = (simd.splat(P * P * P), simd.splat(Q * Q * Q));
+        let (a, b) = (simd.add(x[1], x[2]), simd.sub(x[1], x[2]));
+        let (c, d) = (simd.add(x[3], x[4]), simd.sub(x[3], x[4]));
+        [
+            simd.add(simd.add(x[0], a), c),
+            simd.fma(q, d, simd.mul(p, b)),
+            simd.fma(qq, c, simd.mul(pp, a)),
+            simd.fma(qqq, d, simd.fma(ppp, b, x[5])),
+        ]
+    }
+}
+
+impl Algorithm<4, 2> for TwoOutputs {
+    fn filter() -> [[f64; 3]; 4] {
+        [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]]
+    }
+
+    #[inline(always)]
+    fn into<S: Simd>(simd: S, x: [S::F; 4]) -> [S::F; 4] {
+        [simd.sub(x[0], x[2]), simd.add(x[1], x[2]), simd.sub(x[2], x[1]), simd.sub(x[3], x[1])]
+    }
+
+    #[inline(always)]
+    fn back<S: Simd>(simd: S, x: [S::F; 4]) -> [S::F; 2] {
+        let (sum, difference) = (simd.add(x[1], x[2]), simd.sub(x[1], x[2]));
+        [simd.add(x[0], sum), simd.add(difference, x[3])]
+    }
+}
+
+/// The transformed filter of one pair of channels, `G g G'`, point by point.
+pub(super) fn filter<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+    taps: [[f32; 3]; 3],
+) -> [[f32; INPUT]; INPUT] {
+    let rows = A::filter();
     #[allow(clippy::cast_possible_truncation)] // Rounded once.
-    std::array::from_fn(|point| {
-        let (row, column) = (rows[point / INPUT], rows[point % INPUT]);
-        let mut sum = 0.0;
-        for (i, taps) in taps.iter().enumerate() {
-            for (j, &tap) in taps.iter().enumerate() {
-                sum += row[i] * f64::from(tap) * column[j];
+    rows.map(|row| {
+        rows.map(|column| {
+            let mut sum = 0.0;
+            for (i, taps) in taps.iter().enumerate() {
+                for (j, &tap) in taps.iter().enumerate() {
+                    sum += row[i] * f64::from(tap) * column[j];
+                }
             }
-        }
-        sum as f32
+            sum as f32
+        })
     })
-}
-
-/// `B' x`, of one row or column of an input tile.
-#[inline(always)]
-fn into<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; INPUT] {
-    let [p, minus_p, q, minus_q] = [P, -P, Q, -Q].map(|it| simd.splat(it));
-    let (minus_pp, minus_qq) = (simd.splat(-P * P), simd.splat(-Q * Q));
-    let (product, minus_sum) = (simd.splat(P * P * Q * Q), simd.splat(-P * P - Q * Q));
-    // The even and the odd terms at ±P, and at ±Q.
-    let a = simd.fma(minus_qq, x[2], x[4]);
-    let b = simd.fma(minus_qq, x[1], x[3]);
-    let c = simd.fma(minus_pp, x[2], x[4]);
-    let d = simd.fma(minus_pp, x[1], x[3]);
-    [
-        simd.fma(product, x[0], simd.fma(minus_sum, x[2], x[4])),
-        simd.fma(p, b, a),
-        simd.fma(minus_p, b, a),
-        simd.fma(q, d, c),
-        simd.fma(minus_q, d, c),
-        simd.fma(product, x[1], simd.fma(minus_sum, x[3], x[5])),
-    ]
-}
-
-/// `A' x`, of one row or column of products.
-#[inline(always)]
-fn back<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; OUTPUT] {
-    let (p, q) = (simd.splat(P), simd.splat(Q));
-    let (pp, qq) = (simd.splat(P * P), simd.splat(Q * Q));
-    let (ppp, qqq) = (simd.splat(P * P * P), simd.splat(Q * Q * Q));
-    let (a, b) = (simd.add(x[1], x[2]), simd.sub(x[1], x[2]));
-    let (c, d) = (simd.add(x[3], x[4]), simd.sub(x[3], x[4]));
-    [
-        simd.add(simd.add(x[0], a), c),
-        simd.fma(q, d, simd.mul(p, b)),
-        simd.fma(qq, c, simd.mul(pp, a)),
-        simd.fma(qqq, d, simd.fma(ppp, b, x[5])),
-    ]
 }
 
 /// A vector of values.
@@ -102,32 +138,39 @@ unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
     simd.store(value, unsafe { std::slice::from_raw_parts_mut(to, S::LANES) });
 }
 
-/// A transform whose addresses have been promised.
-struct Promised<T>(T);
+/// A transform by an algorithm, whose addresses have been promised.
+struct Promised<A, T, const INPUT: usize, const OUTPUT: usize>(A, T);
 
 /// Transforms an input tile.
-pub(super) struct Forward<'a> {
-    pub(super) pixels: &'a [*const f32; POINTS],
+pub(super) struct Forward<'a, const INPUT: usize> {
+    /// By row and column.
+    pub(super) pixels: &'a [[*const f32; INPUT]; INPUT],
     pub(super) channels: usize,
     pub(super) to: *mut f32,
     pub(super) stride: usize,
 }
 
-impl Forward<'_> {
+impl<const INPUT: usize> Forward<'_, INPUT> {
     /// # Safety
     /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`,
     /// and at `to + point * stride` for each point, which no one else reads or writes.
-    pub(super) unsafe fn run(self, isa: Isa) {
-        isa.run(Promised(self));
+    pub(super) unsafe fn run<A: Algorithm<INPUT, OUTPUT>, const OUTPUT: usize>(
+        self,
+        algorithm: A,
+        isa: Isa,
+    ) {
+        isa.run(Promised::<_, _, INPUT, OUTPUT>(algorithm, self));
     }
 }
 
-impl Kernel for Promised<Forward<'_>> {
+impl<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
+    for Promised<A, Forward<'_, INPUT>, INPUT, OUTPUT>
+{
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(forward) = self;
+        let Self(_, forward) = self;
         let mut channel = 0;
         while channel < forward.channels {
             let mut columns = [[simd.splat(0.0); INPUT]; INPUT];
@@ -135,16 +178,16 @@ impl Kernel for Promised<Forward<'_>> {
                 let mut values = [simd.splat(0.0); INPUT];
                 for y in 0..INPUT {
                     // SAFETY: `Forward::run` was promised them.
-                    values[y] = unsafe { load(simd, forward.pixels[y * INPUT + x].add(channel)) };
+                    values[y] = unsafe { load(simd, forward.pixels[y][x].add(channel)) };
                 }
-                columns[x] = into(simd, values);
+                columns[x] = A::into(simd, values);
             }
             for y in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
                 for x in 0..INPUT {
                     values[x] = columns[x][y];
                 }
-                let values = into(simd, values);
+                let values = A::into(simd, values);
                 for x in 0..INPUT {
                     // SAFETY: `Forward::run` was promised it.
                     unsafe {
@@ -178,19 +221,29 @@ pub(super) struct Backward<'a> {
 impl Backward<'_> {
     /// # Safety
     /// At `from + point * stride` for each point there are `channels` values, a multiple of the lanes of
-    /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most [`OUTPUT`] of each,
+    /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most `OUTPUT` of each,
     /// which no one else reads or writes, and of the residual, if there is one.
-    pub(super) unsafe fn run(self, isa: Isa) {
-        isa.run(Promised(self));
+    pub(super) unsafe fn run<
+        A: Algorithm<INPUT, OUTPUT>,
+        const INPUT: usize,
+        const OUTPUT: usize,
+    >(
+        self,
+        algorithm: A,
+        isa: Isa,
+    ) {
+        isa.run(Promised::<_, _, INPUT, OUTPUT>(algorithm, self));
     }
 }
 
-impl Kernel for Promised<Backward<'_>> {
+impl<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
+    for Promised<A, Backward<'_>, INPUT, OUTPUT>
+{
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(backward) = self;
+        let Self(_, backward) = self;
         let mut channel = 0;
         while channel < backward.channels {
             let mut columns = [[simd.splat(0.0); OUTPUT]; INPUT];
@@ -203,7 +256,7 @@ impl Kernel for Promised<Backward<'_>> {
                         load(simd, backward.from.add(channel).add(point))
                     };
                 }
-                columns[x] = back(simd, values);
+                columns[x] = A::back(simd, values);
             }
             let bias = simd.load(&backward.bias[channel..]);
             for y in 0..OUTPUT.min(backward.rows) {
@@ -211,7 +264,7 @@ impl Kernel for Promised<Backward<'_>> {
                 for x in 0..INPUT {
                     values[x] = columns[x][y];
                 }
-                let values = back(simd, values);
+                let values = A::back(simd, values);
                 for x in 0..OUTPUT.min(backward.columns) {
                     let mut value = simd.add(values[x], bias);
                     if let Some(residual) = backward.residual {
