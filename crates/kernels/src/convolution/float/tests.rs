@@ -382,6 +382,21 @@ fn few_pixels_are_cut_into_small_tiles_by_winograd() {
     }
 }
 
+/// Nothing, of which there would be neither tiles nor blocks.
+#[test]
+fn images_without_pixels_or_of_no_batch() {
+    let shape = Shape {
+        filter: [3, 3],
+        stride: [1, 1],
+        padding_before: [1, 1],
+        input_channels: 64,
+        output_channels: 64,
+        ..PLAIN
+    };
+    check(&Shape { batch: 0, input: [15, 14], output: [15, 14], ..shape }, [0, 0], false, 2, 21);
+    check(&Shape { batch: 1, input: [0, 14], output: [0, 14], ..shape }, [0, 0], false, 1, 22);
+}
+
 /// Checks a shape that each instruction set cuts into these tiles.
 fn check_winograd(shape: &Shape, tiling: Tiling, index: usize) {
     for set in InstructionSet::available().skip(1) {

@@ -118,9 +118,10 @@ const MOST_FILTER_BYTES_BY_BLOCK: usize = 3 << 20;
 /// A larger filter takes too much memory.
 const MOST_FILTER_BYTES: usize = 12 << 20;
 
-/// How long a number of products of each pair of channels, with a number of rows, tiles or pixels, takes, in multiplications and additions with
-/// vectors of this many lanes: those themselves, others for each row, and waiting for the part of the filter that no cache keeps. (An
-/// estimate from what one thread of a Xeon takes for resnet50 and squeezenet.)
+/// How long a number of products of each pair of channels, with a number of rows, tiles or pixels, takes, in
+/// multiplications and additions with vectors of this many lanes: those themselves, others for each row, and waiting for
+/// the part of the filter that no cache keeps. (An estimate from what one thread of a Xeon takes for resnet50 and
+/// squeezenet.)
 #[allow(clippy::cast_precision_loss)]
 fn cost(shape: &Shape, [products, rows]: [usize; 2], lanes: usize, others: f64) -> f64 {
     let pairs = shape.input_channels as f64 * shape.output_channels as f64;
@@ -135,7 +136,7 @@ fn transformed<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: us
     shape: &Shape,
 ) -> Result<Lines, TooLarge> {
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-    // `Winograd::suits` has limited them.
+    // `Winograd::tiling` has limited them.
     let mut lines = Lines::try_with_bytes(INPUT * INPUT * inputs * outputs * size_of::<f32>())?;
     let transformed = lines.elements_mut::<f32>();
     for output in 0..outputs {
@@ -167,6 +168,7 @@ impl Winograd {
             && shape.stride == [1, 1]
             && shape.dilation == [1, 1]
             && shape.groups == 1
+            && shape.output_pixels() > 0
             && channels.iter().all(|&c| c >= LEAST_CHANNELS && c.is_multiple_of(lanes));
         if !is_possible {
             return None;
