@@ -4,5 +4,6 @@
 pub mod float;
 pub mod quantized;
 mod shape;
+mod tile_size;
 
 pub use shape::Shape;

@@ -1,7 +1,8 @@
 use super::packed::{Convolution, Method};
-use super::winograd::{Tiling, Winograd};
+use super::winograd::Winograd;
 use crate::Lines;
 use crate::convolution::Shape;
+use crate::convolution::tile_size::TileSize;
 use crate::gemm::float::Epilogue;
 use crate::packing::prepared_twice;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
@@ -137,7 +138,7 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
         // Plain sums of these numbers are exact, and so are those that small tiles are transformed into; the others mix
         // neighbours with factors that round, so that their errors are those of the largest sum around.
         let bound = match kernel.method {
-            Method::Winograd(_) if Winograd::tiling(shape, set) == Some(Tiling::Four) => {
+            Method::Winograd(_) if Winograd::tile_size(shape, set) == Some(TileSize::Four) => {
                 5e-7 * expected.iter().fold(0.0, |most, sum| sum.1.max(most))
             }
             _ => 0.0,
@@ -352,7 +353,7 @@ fn three_by_three_filters_by_winograd() {
         Shape { output: [33, 41], input: [30, 43], output_channels: 48, ..shape },
     ];
     for (index, shape) in four.into_iter().enumerate() {
-        check_winograd(&shape, Tiling::Four, index);
+        check_winograd(&shape, TileSize::Four, index);
     }
 }
 
@@ -373,7 +374,7 @@ fn few_pixels_are_cut_into_small_tiles_by_winograd() {
     };
     let two = [shape, Shape { input: [9, 12], ..shape }, Shape { padding_before: [2, 0], ..shape }];
     for (index, shape) in two.into_iter().enumerate() {
-        check_winograd(&shape, Tiling::Two, index);
+        check_winograd(&shape, TileSize::Two, index);
     }
     // Fewer, and reading the filter takes longer than multiplying by the plain one.
     for set in InstructionSet::available().skip(1) {
@@ -398,9 +399,9 @@ fn images_without_pixels_or_of_no_batch() {
 }
 
 /// Checks a shape that each instruction set cuts into these tiles.
-fn check_winograd(shape: &Shape, tiling: Tiling, index: usize) {
+fn check_winograd(shape: &Shape, size: TileSize, index: usize) {
     for set in InstructionSet::available().skip(1) {
-        assert_eq!(Winograd::tiling(shape, set), Some(tiling), "{set}: {shape:?}");
+        assert_eq!(Winograd::tile_size(shape, set), Some(size), "{set}: {shape:?}");
     }
     let gaps = [[0, 0], [3, 5], [0, 0]][index];
     check(shape, gaps, index != 1, [2, 1, 3][index], 11 + index as u64);

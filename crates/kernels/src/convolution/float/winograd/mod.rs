@@ -4,7 +4,7 @@
 //! The input is cut into tiles of 6 by 6, or 4 by 4, pixels that overlap by two, which are transformed; for each
 //! of their points there is a matrix product over the channels, of all tiles with the transformed
 //! filter; its results are transformed back. The error of the larger is about twice that of the plain sum, and
-//! below 5e-7 of the greatest sum of magnitudes among the pixels of a tile (S. Winograd 1980; A. Lavin,
+//! below 5e-7 (4.4e-7 was found) of the greatest sum of magnitudes among the pixels of a tile (S. Winograd 1980; A. Lavin,
 //! S. Gray 2015, "Fast algorithms for convolutional neural networks"). Its points are those with the least
 //! mean square error among twelve pairs that were tried.
 #![allow(unsafe_code)]
@@ -12,6 +12,7 @@
 mod transform;
 
 use crate::convolution::Shape;
+use crate::convolution::tile_size::TileSize;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, ahead, run_tile};
 use crate::image::values_needed;
@@ -20,7 +21,7 @@ use crate::team::part;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
-use transform::{Algorithm, Backward, Forward, FourOutputs, TwoOutputs};
+use transform::{Backward, Forward, Four, Transforms, Two};
 
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(super) struct Winograd {
     panels: Panels,
     bias: Vec<f32>,
     epilogue: Epilogue,
-    tiling: Tiling,
+    size: TileSize,
     /// Tiles in a column and in a row.
     grid: [usize; 2],
     /// Tiles of all images.
@@ -47,67 +48,16 @@ pub(super) struct Winograd {
 /// A task, by its number.
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Which tiles an image is cut into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tiling {
-    /// F(4x4, 3x3).
-    Four,
-    /// F(2x2, 3x3): where there are few tiles, since its filter is less than half as large.
-    Two,
-}
-
-impl Tiling {
-    /// Rows and columns of an output tile.
-    fn output(self) -> usize {
-        match self {
-            Self::Four => 4,
-            Self::Two => 2,
-        }
-    }
-
-    /// Values of an input tile, and products of a tile and a channel.
-    fn points(self) -> usize {
-        let input = self.output() + 2;
-        input * input
-    }
-
-    /// Tiles in a column and in a row of an image.
-    fn grid(self, shape: &Shape) -> [usize; 2] {
-        shape.output.map(|size| size.div_ceil(self.output()))
-    }
-
-    /// Tiles of all images.
-    fn tiles(self, shape: &Shape) -> usize {
-        let [height, width] = self.grid(shape);
-        shape.batch.saturating_mul(height).saturating_mul(width)
-    }
-
-    /// How long it takes, see [`cost`].
-    #[allow(clippy::cast_precision_loss)]
-    fn cost(self, shape: &Shape, lanes: usize) -> f64 {
-        let transforms = (shape.input_channels + shape.output_channels) as f64 * OF_TRANSFORM;
-        cost(shape, [self.points(), self.tiles(shape)], lanes, transforms)
-    }
-
-    /// The filter, `[points, outputs, inputs]`.
-    fn transform(self, weights: &[f32], shape: &Shape) -> Result<Lines, TooLarge> {
-        match self {
-            Self::Four => transformed(FourOutputs, weights, shape),
-            Self::Two => transformed(TwoOutputs, weights, shape),
-        }
-    }
-}
-
 /// Fewer channels, and the products are too short.
 const LEAST_CHANNELS: usize = 16;
 /// What the two transforms of a channel take, in multiplications and additions.
-const OF_TRANSFORM: f64 = 16.0;
+const TRANSFORM_COST: f64 = 16.0;
 /// Values of a filter that caches are taken to keep from one run to the next.
-const KEPT: f64 = (1 << 19) as f64;
+const CACHED_VALUES: f64 = (1 << 19) as f64;
 /// Vectors that are multiplied while memory gives one value.
-const OF_MEMORY: f64 = 1.5;
-/// As much of the plain product's time as is worth while.
-const WORTH: f64 = 0.85;
+const MEMORY_COST: f64 = 1.5;
+/// The share of the plain product's time beyond which the transforms are not worth while.
+const MOST_OF_PLAIN: f64 = 0.85;
 /// Fewer tiles are not computed together, though they may not stay in caches.
 const LEAST_BLOCK: usize = 12;
 /// What is between the transforms may take so much room. (With less the filter, which is read once for all tiles
@@ -126,17 +76,31 @@ const MOST_FILTER_BYTES: usize = 12 << 20;
 fn cost(shape: &Shape, [products, rows]: [usize; 2], lanes: usize, others: f64) -> f64 {
     let pairs = shape.input_channels as f64 * shape.output_channels as f64;
     let (products, rows, lanes) = (products as f64, rows as f64, lanes as f64);
-    products * rows * (pairs + others) + OF_MEMORY * lanes * (products * pairs - KEPT).max(0.0)
+    products * rows * (pairs + others)
+        + MEMORY_COST * lanes * (products * pairs - CACHED_VALUES).max(0.0)
 }
 
-/// The filter by an algorithm, `[points, outputs, inputs]`.
-fn transformed<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+/// How long it takes with tiles of a size, see [`cost`].
+#[allow(clippy::cast_precision_loss)]
+fn cost_of(size: TileSize, shape: &Shape, lanes: usize) -> f64 {
+    let transforms = (shape.input_channels + shape.output_channels) as f64 * TRANSFORM_COST;
+    cost(shape, [size.points(), tiles(size, shape)], lanes, transforms)
+}
+
+/// Tiles of all images.
+fn tiles(size: TileSize, shape: &Shape) -> usize {
+    let [height, width] = size.grid(shape);
+    shape.batch.saturating_mul(height).saturating_mul(width)
+}
+
+/// The transformed filter, `[points, outputs, inputs]`.
+fn transformed<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
     _: A,
     weights: &[f32],
     shape: &Shape,
 ) -> Result<Lines, TooLarge> {
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-    // `Winograd::tiling` has limited them.
+    // `Winograd::tile_size` has limited them.
     let mut lines = Lines::try_with_bytes(INPUT * INPUT * inputs * outputs * size_of::<f32>())?;
     let transformed = lines.elements_mut::<f32>();
     for output in 0..outputs {
@@ -156,11 +120,11 @@ fn transformed<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: us
 impl Winograd {
     /// Whether it is likely to be faster than the plain product.
     pub(super) fn suits(shape: &Shape, set: InstructionSet) -> bool {
-        Self::tiling(shape, set).is_some()
+        Self::tile_size(shape, set).is_some()
     }
 
     /// The tiles with which it takes the least time, if that is less than the plain product takes.
-    pub(super) fn tiling(shape: &Shape, set: InstructionSet) -> Option<Tiling> {
+    pub(super) fn tile_size(shape: &Shape, set: InstructionSet) -> Option<TileSize> {
         let lanes = Blocking::of(set).lanes;
         let channels = [shape.input_channels, shape.output_channels];
         let is_possible = set != InstructionSet::Portable
@@ -173,15 +137,15 @@ impl Winograd {
         if !is_possible {
             return None;
         }
-        let fits = |tiling: &Tiling| {
-            product(&[tiling.points(), channels[0], channels[1], size_of::<f32>()])
+        let fits = |size: &TileSize| {
+            product(&[size.points(), channels[0], channels[1], size_of::<f32>()])
                 .is_some_and(|bytes| bytes <= MOST_FILTER_BYTES)
         };
         let plain = cost(shape, [shape.taps(), shape.output_pixels()], lanes, 0.0);
-        let costs = [Tiling::Four, Tiling::Two].into_iter().filter(fits);
-        let costs = costs.map(|tiling| (tiling, tiling.cost(shape, lanes)));
+        let costs = TileSize::ALL.into_iter().filter(fits);
+        let costs = costs.map(|size| (size, cost_of(size, shape, lanes)));
         let least = costs.min_by(|one, other| one.1.total_cmp(&other.1));
-        least.filter(|least| least.1 <= WORTH * plain).map(|(tiling, _)| tiling)
+        least.filter(|least| least.1 <= MOST_OF_PLAIN * plain).map(|(size, _)| size)
     }
 
     /// # Panics
@@ -194,15 +158,18 @@ impl Winograd {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
-        let tiling = Self::tiling(shape, set);
-        let tiling =
-            tiling.unwrap_or_else(|| panic!("not a shape for Winograd's convolution: {shape:?}"));
-        let points = tiling.points();
+        let size = Self::tile_size(shape, set);
+        let size =
+            size.unwrap_or_else(|| panic!("not a shape for Winograd's convolution: {shape:?}"));
+        let points = size.points();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed = if preparation.is_restoring() {
             Lines::default()
         } else {
-            tiling.transform(weights, shape)?
+            match size {
+                TileSize::Four => transformed(Four, weights, shape)?,
+                TileSize::Two => transformed(Two, weights, shape)?,
+            }
         };
         let panels = Panels::pack_columns(
             preparation,
@@ -212,7 +179,7 @@ impl Winograd {
             |_| 0.0,
             transformed.elements(),
         )?;
-        let tiles = tiling.tiles(shape);
+        let tiles = tiles(size, shape);
         let by_tile = points * (inputs + outputs) * size_of::<f32>();
         let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);
         let threads = preparation.threads();
@@ -227,8 +194,8 @@ impl Winograd {
             panels,
             bias: preparation.copied(bias, "a bias")?,
             epilogue,
-            tiling,
-            grid: tiling.grid(shape),
+            size,
+            grid: size.grid(shape),
             tiles,
             block: tiles.div_ceil(blocks),
             areas,
@@ -248,7 +215,7 @@ impl Winograd {
     /// Values of scratch memory for a block.
     fn area(&self) -> usize {
         let channels = [self.shape.input_channels, self.shape.output_channels];
-        self.tiling.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
+        self.size.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
@@ -313,22 +280,22 @@ impl Winograd {
         output: (&DisjointOutput<'_, f32>, usize),
         scratch: &mut [f32],
     ) {
-        let before = self.tiling.points() * self.point_stride(shape.input_channels);
+        let before = self.size.points() * self.point_stride(shape.input_channels);
         let (before, after) = scratch.split_at_mut(before);
         let parts = (4 * self.threads).min(tiles.len());
         let to = DisjointOutput::new(before);
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                match self.tiling {
-                    Tiling::Four => self.forward(FourOutputs, shape, input, tile, &to),
-                    Tiling::Two => self.forward(TwoOutputs, shape, input, tile, &to),
+                match self.size {
+                    TileSize::Four => self.forward(Four, shape, input, tile, &to),
+                    TileSize::Two => self.forward(Two, shape, input, tile, &to),
                 }
             }
         });
         let to = DisjointOutput::new(after);
         let panels = self.panels.count();
-        let tasks = self.tiling.points().min(panels);
+        let tasks = self.size.points().min(panels);
         share(tasks, &|task| {
             for panel in part(panels, tasks, task) {
                 self.multiply(shape, panel, tiles.len(), before, &to);
@@ -337,11 +304,9 @@ impl Winograd {
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                match self.tiling {
-                    Tiling::Four => {
-                        self.backward(FourOutputs, shape, tile, after, residual, output)
-                    }
-                    Tiling::Two => self.backward(TwoOutputs, shape, tile, after, residual, output),
+                match self.size {
+                    TileSize::Four => self.backward(Four, shape, tile, after, residual, output),
+                    TileSize::Two => self.backward(Two, shape, tile, after, residual, output),
                 }
             }
         });
@@ -351,13 +316,13 @@ impl Winograd {
     fn place(&self, tile: usize) -> [usize; 3] {
         let [height, width] = self.grid;
         let (line, x) = (tile / width, tile % width);
-        [line / height, line % height * self.tiling.output(), x * self.tiling.output()]
+        [line / height, line % height * self.size.output(), x * self.size.output()]
     }
 
     /// Transforms an input tile into the place `index` of each point.
-    fn forward<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+    fn forward<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
-        algorithm: A,
+        transforms: A,
         shape: &Shape,
         input: Image<'_, f32>,
         [tile, index]: [usize; 2],
@@ -386,7 +351,7 @@ impl Winograd {
         // SAFETY: each pixel was taken as a slice of its channels, and there is a zero for each channel;
         // the last point's place was checked to be within the scratch memory; only this tile uses these
         // places; and `new` has checked that channels fill the vectors.
-        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(algorithm, self.isa) };
+        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(transforms, self.isa) };
     }
 
     /// The products of all tiles of a block with one panel.
@@ -437,9 +402,9 @@ impl Winograd {
     }
 
     /// Transforms the products of a tile, at the place `index` of each point, back into the output.
-    fn backward<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+    fn backward<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
-        algorithm: A,
+        transforms: A,
         shape: &Shape,
         [tile, index]: [usize; 2],
         from: &[f32],
@@ -472,6 +437,6 @@ impl Winograd {
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all
         // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked
         // that channels fill the vectors.
-        unsafe { backward.run(algorithm, self.isa) };
+        unsafe { backward.run(transforms, self.isa) };
     }
 }

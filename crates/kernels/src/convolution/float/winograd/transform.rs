@@ -9,7 +9,7 @@ use crate::vector::{Isa, Kernel, Simd};
 
 /// Winograd's convolution in one dimension, of `OUTPUT` values that see `INPUT`, by a filter of three. In two
 /// dimensions it is applied to columns, then to rows.
-pub(super) trait Algorithm<const INPUT: usize, const OUTPUT: usize>: Copy {
+pub(super) trait Transforms<const INPUT: usize, const OUTPUT: usize>: Copy {
     /// `G`: the filter's polynomial at each point, divided by the product of the point's distances to the others.
     fn filter() -> [[f64; 3]; INPUT];
 
@@ -22,18 +22,18 @@ pub(super) trait Algorithm<const INPUT: usize, const OUTPUT: usize>: Copy {
 
 /// F(4, 3): polynomials are evaluated at 0, ±[`P`], ±[`Q`] and infinity.
 #[derive(Clone, Copy)]
-pub(super) struct FourOutputs;
+pub(super) struct Four;
 
 /// F(2, 3): polynomials are evaluated at 0, ±1 and infinity.
 #[derive(Clone, Copy)]
-pub(super) struct TwoOutputs;
+pub(super) struct Two;
 
 /// Whole numbers (1 and 2) have the error four times as large: what the transforms multiply with spreads
 /// further, and more is cancelled. Powers of both up to the fifth are exact in float32.
 const P: f32 = 5.0 / 8.0;
 const Q: f32 = 3.0 / 2.0;
 
-impl Algorithm<6, 4> for FourOutputs {
+impl Transforms<6, 4> for Four {
     fn filter() -> [[f64; 3]; 6] {
         let (p, q) = (f64::from(P), f64::from(Q));
         let at = |point: f64, distances: f64| [1.0, point, point * point].map(|it| it / distances);
@@ -84,7 +84,7 @@ impl Algorithm<6, 4> for FourOutputs {
     }
 }
 
-impl Algorithm<4, 2> for TwoOutputs {
+impl Transforms<4, 2> for Two {
     fn filter() -> [[f64; 3]; 4] {
         [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]]
     }
@@ -102,7 +102,7 @@ impl Algorithm<4, 2> for TwoOutputs {
 }
 
 /// The transformed filter of one pair of channels, `G g G'`, point by point.
-pub(super) fn filter<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+pub(super) fn filter<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
     taps: [[f32; 3]; 3],
 ) -> [[f32; INPUT]; INPUT] {
     let rows = A::filter();
@@ -138,7 +138,7 @@ unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
     simd.store(value, unsafe { std::slice::from_raw_parts_mut(to, S::LANES) });
 }
 
-/// A transform by an algorithm, whose addresses have been promised.
+/// A transform of a tile, whose addresses have been promised.
 struct Promised<A, T, const INPUT: usize, const OUTPUT: usize>(A, T);
 
 /// Transforms an input tile.
@@ -154,16 +154,16 @@ impl<const INPUT: usize> Forward<'_, INPUT> {
     /// # Safety
     /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`,
     /// and at `to + point * stride` for each point, which no one else reads or writes.
-    pub(super) unsafe fn run<A: Algorithm<INPUT, OUTPUT>, const OUTPUT: usize>(
+    pub(super) unsafe fn run<A: Transforms<INPUT, OUTPUT>, const OUTPUT: usize>(
         self,
-        algorithm: A,
+        transforms: A,
         isa: Isa,
     ) {
-        isa.run(Promised::<_, _, INPUT, OUTPUT>(algorithm, self));
+        isa.run(Promised::<_, _, INPUT, OUTPUT>(transforms, self));
     }
 }
 
-impl<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
+impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
     for Promised<A, Forward<'_, INPUT>, INPUT, OUTPUT>
 {
     type Output = ();
@@ -224,19 +224,19 @@ impl Backward<'_> {
     /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most `OUTPUT` of each,
     /// which no one else reads or writes, and of the residual, if there is one.
     pub(super) unsafe fn run<
-        A: Algorithm<INPUT, OUTPUT>,
+        A: Transforms<INPUT, OUTPUT>,
         const INPUT: usize,
         const OUTPUT: usize,
     >(
         self,
-        algorithm: A,
+        transforms: A,
         isa: Isa,
     ) {
-        isa.run(Promised::<_, _, INPUT, OUTPUT>(algorithm, self));
+        isa.run(Promised::<_, _, INPUT, OUTPUT>(transforms, self));
     }
 }
 
-impl<A: Algorithm<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
+impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
     for Promised<A, Backward<'_>, INPUT, OUTPUT>
 {
     type Output = ();

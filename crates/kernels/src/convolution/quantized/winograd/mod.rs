@@ -21,6 +21,7 @@ mod transform;
 use super::Target;
 use super::packed::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, part};
 use crate::convolution::Shape;
+use crate::convolution::tile_size::TileSize;
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::even_tasks;
@@ -49,7 +50,7 @@ const MOST_WEIGHT_BYTES: usize = 12 << 20;
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
 pub(super) struct Winograd {
-    size: Size,
+    size: TileSize,
     isa: Isa,
     /// By block of channels and point.
     products: Matrix,
@@ -66,22 +67,15 @@ pub(super) struct Winograd {
     cut: Cut,
 }
 
-/// Sizes of tiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    Two,
-    Four,
-}
-
 /// Calls a function with the transforms of a size.
 macro_rules! with_transforms {
     ($size:expr, $transforms:ident => $value:expr) => {
         match $size {
-            Size::Two => {
+            TileSize::Two => {
                 let $transforms = Two;
                 $value
             }
-            Size::Four => {
+            TileSize::Four => {
                 let $transforms = Four;
                 $value
             }
@@ -89,31 +83,7 @@ macro_rules! with_transforms {
     };
 }
 
-impl Size {
-    const ALL: [Self; 2] = [Self::Four, Self::Two];
-
-    /// Rows and columns of an output tile.
-    fn output(self) -> usize {
-        fn of<T: Transforms>(_: T) -> usize {
-            T::OUTPUT
-        }
-        with_transforms!(self, transforms => of(transforms))
-    }
-
-    /// Rows and columns of an input tile.
-    fn input(self) -> usize {
-        self.output() + 2
-    }
-
-    fn points(self) -> usize {
-        self.input() * self.input()
-    }
-
-    /// Tiles in a column and in a row.
-    fn grid(self, shape: &Shape) -> [usize; 2] {
-        shape.output.map(|size| size.div_ceil(self.output()))
-    }
-
+impl TileSize {
     /// Whether sums come out exact, of inputs as they are stored, up to this least and greatest one, where all
     /// outputs of a channel have weights with such sums.
     fn is_exact(self, sums: &CentredSums, (least, greatest): (i32, i32)) -> bool {
@@ -249,10 +219,10 @@ fn suits(shape: &Shape) -> bool {
 }
 
 /// The sizes of tiles that are likely to be faster than the plain product, the fastest first.
-fn sizes(shape: &Shape, set: InstructionSet) -> Vec<Size> {
+fn sizes(shape: &Shape, set: InstructionSet) -> Vec<TileSize> {
     let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
     let direct = products.saturating_mul(Costs::of(set).of_direct) / 100;
-    let mut sizes: Vec<(u64, Size)> = Size::ALL
+    let mut sizes: Vec<(u64, TileSize)> = TileSize::ALL
         .into_iter()
         .filter_map(|size| Some((size.cost(shape, set)?, size)))
         .filter(|(cost, _)| u128::from(*cost) < direct)
@@ -297,7 +267,7 @@ impl Winograd {
     /// For the first of some sizes for which sums are exact.
     #[allow(clippy::too_many_arguments)] // The sizes, and what a convolution is prepared from.
     fn of_sizes(
-        sizes: &[Size],
+        sizes: &[TileSize],
         variant: &'static Variant,
         shape: &Shape,
         weights: Weights<'_>,
@@ -320,7 +290,7 @@ impl Winograd {
         let centred = |sums: &Sums| CentredSums::new(sums, weights, count);
         let range = activations.signedness.range();
         let is_exact =
-            |size: &&Size| of_channels.iter().all(|sums| size.is_exact(&centred(sums), range));
+            |size: &&TileSize| of_channels.iter().all(|sums| size.is_exact(&centred(sums), range));
         let Some(&size) = sizes.iter().find(is_exact) else { return Ok(None) };
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
         let centred_weights = |channel: usize, from: usize, points: &mut [[i16; WORD_PIECE]]| {
@@ -333,8 +303,8 @@ impl Winograd {
                 }
             }
             match size {
-                Size::Two => filters::<Two, WORD_PIECE>(&taps, points),
-                Size::Four => filters::<Four, WORD_PIECE>(&taps, points),
+                TileSize::Two => filters::<Two, WORD_PIECE>(&taps, points),
+                TileSize::Four => filters::<Four, WORD_PIECE>(&taps, points),
             }
         };
         let sizes = [size.points(), outputs, inputs];

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// The convolution with tiles of this size.
 fn prepared(
     case: &Case,
-    size: Size,
+    size: TileSize,
     preparation: &mut Preparation,
 ) -> Result<Option<Convolution>, TooLarge> {
     let variant = Variant::of_words(preparation.set()).expect("a set with such products");
@@ -41,10 +41,10 @@ fn check(case: &Case, threads: usize) {
 }
 
 /// Compares tiles of the sizes that are asked for.
-fn check_sizes(case: &Case, threads: usize, is_asked: impl Fn(InstructionSet, Size) -> bool) {
+fn check_sizes(case: &Case, threads: usize, is_asked: impl Fn(InstructionSet, TileSize) -> bool) {
     let expected = case.output(InstructionSet::Portable, 1);
     for set in sets() {
-        for size in Size::ALL.into_iter().filter(|size| is_asked(set, *size)) {
+        for size in TileSize::ALL.into_iter().filter(|size| is_asked(set, *size)) {
             let found = case.output_of(set, threads, |preparation| {
                 Ok(prepared(case, size, preparation)?.expect("sums that are exact"))
             });
@@ -166,18 +166,18 @@ fn weights_with_greater_sums_take_smaller_tiles_or_none() {
         };
         for weight in [0x7F, 0x80] {
             let case = extreme(128, weight);
-            assert_eq!(Size::ALL.map(|size| is_exact(&case, size)), [false, true]);
+            assert_eq!(TileSize::ALL.map(|size| is_exact(&case, size)), [false, true]);
             // Signed inputs are nearer to 0.
             let activations = Activations { signedness: Signedness::Signed, zero_point: -128 };
-            assert!(is_exact(&Case { activations, ..case }, Size::Four));
+            assert!(is_exact(&Case { activations, ..case }, TileSize::Four));
             let case = extreme(2048, weight);
-            assert_eq!(Size::ALL.map(|size| is_exact(&case, size)), [false, false]);
+            assert_eq!(TileSize::ALL.map(|size| is_exact(&case, size)), [false, false]);
         }
         // One channel is enough.
         let mut case = extreme(128, 3);
-        assert!(is_exact(&case, Size::Four));
+        assert!(is_exact(&case, TileSize::Four));
         case.weights[9 * 128 * 7..][..9 * 128].fill(0x80);
-        assert!(!is_exact(&case, Size::Four));
+        assert!(!is_exact(&case, TileSize::Four));
     }
     // Whatever is chosen, outputs are right, also of restored weights.
     extreme(128, 0x80).check();
@@ -228,7 +228,7 @@ fn scratch_memory_is_bounded() {
             ..typical(same([3, 1, 9, 64, 64]), Signedness::Signed, 0)
         };
         let case = Case { shape: sizes, ..case };
-        for size in Size::ALL {
+        for size in TileSize::ALL {
             let convolution =
                 prepared(&case, size, &mut Preparation::new(set, 4)).unwrap().unwrap();
             let by_task = convolution.scratch_bytes() / convolution.tasks();

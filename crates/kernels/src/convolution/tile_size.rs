@@ -1,0 +1,39 @@
+//! [`TileSize`]: the tiles into which Winograd's convolutions by 3x3 filters cut an image.
+
+use super::Shape;
+
+/// The tiles into which Winograd's convolutions by 3x3 filters cut an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TileSize {
+    /// F(2x2, 3x3).
+    Two,
+    /// F(4x4, 3x3): fewer products, of a filter more than twice as large.
+    Four,
+}
+
+impl TileSize {
+    pub(super) const ALL: [Self; 2] = [Self::Four, Self::Two];
+
+    /// Rows and columns of an output tile.
+    pub(super) fn output(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Rows and columns of an input tile: those that an output tile sees.
+    pub(super) fn input(self) -> usize {
+        self.output() + 2
+    }
+
+    /// Values of an input tile, and products of a tile and a pair of channels.
+    pub(super) fn points(self) -> usize {
+        self.input() * self.input()
+    }
+
+    /// Tiles in a column and in a row of an image.
+    pub(super) fn grid(self, shape: &Shape) -> [usize; 2] {
+        shape.output.map(|size| size.div_ceil(self.output()))
+    }
+}
