@@ -59,10 +59,7 @@ pub(super) struct Packed {
     run_offsets: Vec<usize>,
     /// A pixel in the padding.
     padding: Vec<u8>,
-    /// Of the output: pixels, or rows if there are copies.
-    pieces: usize,
-    /// Of the blocks of channels.
-    block_pieces: usize,
+    cut: Cut,
     /// Blocks of all groups.
     blocks: usize,
     /// Pixels of a table, at most.
@@ -239,28 +236,19 @@ impl Packed {
         let blocks = shape.groups * products.blocks();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
         let least = if is_staged { 1 } else { products.least_rows() };
-        let (pieces, block_pieces) = cut(shape, rows, blocks, least, preparation.threads());
+        let cut = cut(shape, rows, blocks, least, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
         let at_once = products.rows_at_once();
         let together = if is_staged {
             shape.output[1]
         } else {
-            rows.div_ceil(at_once).div_ceil(pieces.max(1)) * at_once
+            rows.div_ceil(at_once).div_ceil(cut.pieces.max(1)) * at_once
         };
         let (table_pixels, row_lines) = row_lines(shape, &products, runs, together);
-        let packed = Self {
-            products,
-            stage,
-            run_offsets,
-            padding,
-            pieces,
-            block_pieces,
-            blocks,
-            table_pixels,
-            row_lines,
-        };
-        preparation.check_scratch::<Line>(&[pieces, block_pieces, packed.task_lines()])?;
+        let packed =
+            Self { products, stage, run_offsets, padding, cut, blocks, table_pixels, row_lines };
+        preparation.check_scratch::<Line>(&[cut.tasks(), packed.task_lines()])?;
         Ok(Some(packed))
     }
 
@@ -288,7 +276,7 @@ impl Packed {
     }
 
     pub(super) fn tasks(&self) -> usize {
-        self.pieces * self.block_pieces
+        self.cut.tasks()
     }
 
     /// Lines of scratch memory that a task wants.
@@ -315,19 +303,19 @@ impl Packed {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        // Those that share rows of the input follow each other.
-        let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
+        let (piece, block_piece) = self.cut.of_task(task);
+        let Cut { pieces, block_pieces, .. } = self.cut;
         let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
-        let lines = part(shape.batch * shape.output[0], self.pieces, piece);
+        let lines = part(shape.batch * shape.output[0], pieces, piece);
         // The pixels fit in memory, and so do some more.
         let (first, end) = match &self.stage {
             None => {
-                let (first, end) = part(pixels.div_ceil(at_once), self.pieces, piece);
+                let (first, end) = part(pixels.div_ceil(at_once), pieces, piece);
                 (first * at_once, (end * at_once).min(pixels))
             }
             Some(_) => (lines.0 * shape.output[1], lines.1 * shape.output[1]),
         };
-        let blocks = part(self.blocks, self.block_pieces, block_piece);
+        let blocks = part(self.blocks, block_pieces, block_piece);
         let work = Work { convolution: self, shape, input, output, stop, blocks, first };
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         let _tiles = match &self.products {
@@ -370,27 +358,54 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
 
-/// Into how many pieces rows and blocks are cut; a piece has at least `least_rows`, which is one if windows are read
-/// from copies.
-fn cut(
-    shape: &Shape,
-    rows: usize,
-    blocks: usize,
-    least_rows: usize,
-    threads: usize,
-) -> (usize, usize) {
+/// Into how many tasks the output is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    /// Of its pixels, or rows if there are copies.
+    pieces: usize,
+    /// Of the blocks of channels.
+    block_pieces: usize,
+    /// Whether tasks of the same blocks follow each other, and not those of the same rows: each thread
+    /// then reads only a part of the weights.
+    is_by_block: bool,
+}
+
+impl Cut {
+    fn tasks(self) -> usize {
+        self.pieces * self.block_pieces
+    }
+
+    /// Which pieces of the rows and of the blocks a task has.
+    fn of_task(self, task: usize) -> (usize, usize) {
+        if self.is_by_block {
+            (task % self.pieces, task / self.pieces)
+        } else {
+            (task / self.block_pieces, task % self.block_pieces)
+        }
+    }
+}
+
+/// A piece of the rows has at least `least_rows`, which is one if windows are read from copies.
+fn cut(shape: &Shape, rows: usize, blocks: usize, least_rows: usize, threads: usize) -> Cut {
     if threads <= 1 || rows == 0 {
-        return (usize::from(rows > 0), 1);
+        return Cut { pieces: usize::from(rows > 0), block_pieces: 1, is_by_block: false };
     }
     let tasks = worthwhile_tasks(shape, threads);
     let row_pieces = rows.div_ceil(least_rows);
-    let are_blocks_even = blocks.is_multiple_of(threads) || blocks >= 4 * threads;
-    if least_rows > 1 && rows <= FEW_ROWS && are_blocks_even {
+    if least_rows > 1 && rows <= FEW_ROWS && blocks >= threads {
         let block_pieces = tasks.min(blocks);
-        (tasks.div_ceil(block_pieces).min(row_pieces), block_pieces)
+        // The same number of tasks for each thread.
+        let mut pieces = (1..threads)
+            .find(|pieces| (block_pieces * pieces).is_multiple_of(threads))
+            .unwrap_or(threads);
+        while 2 * pieces * block_pieces <= tasks {
+            pieces *= 2;
+        }
+        let pieces = if tasks < threads { 1 } else { pieces.min(row_pieces) };
+        Cut { pieces, block_pieces, is_by_block: true }
     } else {
         let pieces = tasks.min(even_tasks(row_pieces, threads, row_pieces));
-        (pieces, tasks.div_ceil(pieces).min(blocks))
+        Cut { pieces, block_pieces: tasks.div_ceil(pieces).min(blocks), is_by_block: false }
     }
 }
 
@@ -536,7 +551,11 @@ impl Work<'_> {
             // SAFETY: the caller's promise.
             unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
         }
-        let blocks = &matrix.blocks()[blocks.0..blocks.1];
+        let (first_block, end_block) = blocks;
+        let blocks = matrix.blocks();
+        // Also the one that the next task begins with, which the same thread is likely to take.
+        let nexts = blocks.iter().cycle().skip(first_block + 1);
+        let blocks = &blocks[first_block..end_block];
         let (start, output_step) = (self.output.start(first), self.output.stride());
         let inputs = matrix.common().runs * matrix.common().run_bytes * count;
         let (mut start_of_rows, mut table_step) = (table.start(), count);
@@ -550,7 +569,7 @@ impl Work<'_> {
             unsafe { matrix.copy_rows(table.start(), count, copies, &mut copied_rows[..count]) };
             (start_of_rows, table_step) = (copied_rows.as_ptr(), 0);
         }
-        for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
+        for (block, next) in blocks.iter().zip(nexts) {
             if pace.is_over(inputs.saturating_mul(block.channels)) {
                 return;
             }
@@ -577,5 +596,64 @@ impl Work<'_> {
             // were just checked to exist; weights and constants are the block's.
             unsafe { matrix.compute_rows(block, &rows, next) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a 1x1 filter over a square image.
+    fn shape(side: usize, input_channels: usize, output_channels: usize) -> Shape {
+        Shape {
+            batch: 1,
+            input: [side; 2],
+            input_channels,
+            output: [side; 2],
+            output_channels,
+            filter: [1; 2],
+            stride: [1; 2],
+            dilation: [1; 2],
+            padding_before: [0; 2],
+            groups: 1,
+        }
+    }
+
+    #[test]
+    fn every_piece_is_one_task_s() {
+        for (threads, blocks, side) in [(1, 7, 8), (2, 1, 8), (2, 7, 8), (3, 20, 9), (4, 5, 28)] {
+            let shape = shape(side, 512, 64 * blocks);
+            let cut = cut(&shape, side * side, blocks, 2 * TILE_ROWS, threads);
+            let mut pieces: Vec<_> = (0..cut.tasks()).map(|task| cut.of_task(task)).collect();
+            pieces.sort_unstable();
+            let expected: Vec<_> = (0..cut.pieces)
+                .flat_map(|piece| (0..cut.block_pieces).map(move |block| (piece, block)))
+                .collect();
+            assert_eq!(pieces, expected, "{threads} threads, {blocks} blocks, {cut:?}");
+        }
+    }
+
+    #[test]
+    fn of_few_rows_each_thread_reads_its_part_of_the_weights() {
+        // Inception's and ResNet's last images; blocks that no number of threads divides, and few of them.
+        for (side, blocks, threads, most) in
+            [(8, 6, 2, 3), (8, 7, 2, 4), (8, 5, 2, 3), (7, 8, 2, 4), (7, 2, 2, 1), (7, 32, 4, 8)]
+        {
+            let shape = shape(side, 2048, 64 * blocks);
+            let cut = cut(&shape, side * side, blocks, 2 * TILE_ROWS, threads);
+            assert!(cut.is_by_block && cut.tasks().is_multiple_of(threads), "{cut:?}");
+            for thread in 0..threads {
+                let tasks = crate::team::part(cut.tasks(), threads, thread);
+                let read: std::collections::BTreeSet<_> = tasks
+                    .flat_map(|task| {
+                        let (first, end) = part(blocks, cut.block_pieces, cut.of_task(task).1);
+                        first..end
+                    })
+                    .collect();
+                assert!(read.len() <= most, "{blocks} blocks, thread {thread}: {read:?}");
+            }
+        }
+        let many_rows = cut(&shape(14, 1024, 256), 196, 4, 2 * TILE_ROWS, 2);
+        assert!(!many_rows.is_by_block && many_rows.block_pieces == 1, "{many_rows:?}");
     }
 }

@@ -114,9 +114,8 @@ const FEW_BYTES: usize = 384 << 10;
 /// nanosecond.
 const LEAST_PRODUCTS: usize = 500_000;
 
-/// With more columns for each row, weights are so much more than what they are multiplied with that
-/// the threads share them, and not the rows.
-const MOST_COLUMNS_BY_ROW: usize = 6;
+/// If the right side has more than this many times the left side's bytes, the threads share its columns, and not the rows.
+const MOST_OF_LEFT: usize = 4;
 
 /// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
@@ -145,7 +144,11 @@ impl Gemm {
         let lanes = Blocking::of(set).lanes;
         assert_eq!(panels.blocking().lanes, lanes, "panels for vectors of other lanes");
         let lines = rows.count.checked_div(rows.line).unwrap_or(0);
-        let tiles_by_line = if lines == 1 {
+        let panel_bytes = panels.count_values() * size_of::<f32>();
+        // By rows, each thread reads what it has written itself in the step before, and all weights;
+        // by columns it reads its own weights, and all rows.
+        let is_by_rows = panel_bytes <= rows.bytes.saturating_mul(MOST_OF_LEFT);
+        let tiles_by_line = if lines == 1 && is_by_rows {
             even_tiles(rows.line, panels.blocking().rows, threads)
         } else {
             rows.line.div_ceil(panels.blocking().rows).max(1)
@@ -157,18 +160,15 @@ impl Gemm {
         // there are weights.
         let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
         let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
-        let all_panels_stay = panels.count_values() * size_of::<f32>() <= FEW_BYTES;
-        // By rows, each thread reads what it has written itself in the step before, and all weights;
-        // by columns it reads its own weights, and all rows.
+        let all_panels_stay = panel_bytes <= FEW_BYTES;
         let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
-        let (tile_parts, panel_parts) =
-            if is_even && panels.columns() <= MOST_COLUMNS_BY_ROW.saturating_mul(rows.count) {
-                let tile_parts = parts.min(tiles);
-                (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
-            } else {
-                let panel_parts = parts.min(panels.count().max(1));
-                ((parts / panel_parts).clamp(1, tiles), panel_parts)
-            };
+        let (tile_parts, panel_parts) = if is_even && is_by_rows {
+            let tile_parts = parts.min(tiles);
+            (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
+        } else {
+            let panel_parts = parts.min(panels.count().max(1));
+            ((parts / panel_parts).clamp(1, tiles), panel_parts)
+        };
         let tiles_by_panel = if all_panels_stay {
             1
         } else {

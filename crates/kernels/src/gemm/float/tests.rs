@@ -198,6 +198,27 @@ fn threads_get_equal_shares_of_tiles_if_they_stay_high() {
     assert_eq!(even_tiles(0, 14, 2), 1);
 }
 
+#[test]
+fn threads_share_the_columns_of_large_weights_and_the_rows_of_small_ones() {
+    let cut = |rows: usize, depth: usize, columns: usize| {
+        let set = InstructionSet::best();
+        let mut preparation = Preparation::new(set, 2);
+        let blocking = Blocking::of(set);
+        let panels =
+            Panels::pack(&mut preparation, blocking, depth, [1, columns], |_| 0.0, |_, _| 0.0);
+        let panels = panels.unwrap();
+        drop(preparation);
+        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * rows * depth, scratch_values: 0 };
+        let gemm = Gemm::new(set, 2, plan, panels, Epilogue::NONE);
+        (gemm.tile_parts > 1, gemm.panel_parts > 1, gemm.tiles, rows.div_ceil(blocking.rows))
+    };
+    // Inception's 8x8 images: five tiles of AVX-512 stay five, though there are two threads.
+    let (by_rows, by_columns, tiles, least) = cut(64, 1152, 384);
+    assert_eq!((by_rows, by_columns, tiles), (false, true, least));
+    let (by_rows, by_columns, tiles, _) = cut(196, 512, 512);
+    assert_eq!((by_rows, by_columns, tiles % 2), (true, false, 0));
+}
+
 /// A product of a depth of 1, all of whose weights are 1.
 fn of_ones(set: InstructionSet, rows: [usize; 2], columns: [usize; 2]) -> Gemm {
     let panels = Panels::pack(
