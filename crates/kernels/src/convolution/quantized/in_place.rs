@@ -4,9 +4,9 @@
 #![allow(unsafe_code)]
 
 use super::Target;
-use super::packed::{part, worthwhile_tasks};
 use super::stage::Stage;
 use super::table::MOST_BYTES;
+use super::tasks::{Tasks, part};
 use crate::convolution::Shape;
 use crate::gemm::quantized::{Grid, Matrix, Source, Variant};
 use crate::quantization::{Activations, Weights};
@@ -21,6 +21,10 @@ const INPUT_BYTES: usize = 128 << 10;
 /// Pixels that are worth a task: two tiles.
 const LEAST_PIXELS: usize = 32;
 
+/// If there are more than this many times as many weights as inputs, each thread reads only a part of the weights: inputs
+/// that another thread has written take longer to read than weights that were fetched ahead.
+const MOST_OF_INPUTS: usize = 3;
+
 /// Runs of a window, at most, so that their offsets fit on the stack.
 const MOST_RUNS: usize = 64;
 
@@ -33,10 +37,8 @@ const VECTORS_TO_COPY: [u128; 2] = [5, 8];
 pub(super) struct InPlace {
     matrix: Matrix,
     windows: Windows,
-    /// Of the output's lines.
-    pieces: usize,
-    /// Of the blocks of channels.
-    block_pieces: usize,
+    /// Of the output's lines and the blocks of channels.
+    tasks: Tasks,
 }
 
 /// Where windows are.
@@ -99,9 +101,9 @@ impl InPlace {
                 padding: activations.signedness.byte(activations.zero_point),
             },
         };
-        let (pieces, block_pieces) = pieces(shape, matrix.blocks().len(), preparation.threads());
-        let in_place = Self { matrix, windows, pieces, block_pieces };
-        preparation.check_scratch::<Line>(&[pieces, block_pieces, in_place.task_lines()])?;
+        let tasks = tasks(shape, matrix.blocks().len(), preparation.threads());
+        let in_place = Self { matrix, windows, tasks };
+        preparation.check_scratch::<Line>(&[tasks.count(), in_place.task_lines()])?;
         Ok(Some(in_place))
     }
 
@@ -110,7 +112,7 @@ impl InPlace {
     }
 
     pub(super) fn tasks(&self) -> usize {
-        self.pieces * self.block_pieces
+        self.tasks.count()
     }
 
     /// Lines of scratch memory that a task wants.
@@ -135,11 +137,11 @@ impl InPlace {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        // Those that share rows of the input follow each other.
-        let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
+        let (piece, block_piece) = self.tasks.of(task);
+        let Tasks { pieces, block_pieces, .. } = self.tasks;
         let [height, width] = shape.output;
-        let (first, end) = part(shape.batch * height, self.pieces, piece);
-        let blocks = part(self.matrix.blocks().len(), self.block_pieces, block_piece);
+        let (first, end) = part(shape.batch * height, pieces, piece);
+        let blocks = part(self.matrix.blocks().len(), block_pieces, block_piece);
         let pace = Pace::new(stop);
         let mut work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
         let _tiles = self.matrix.set_up_tiles();
@@ -271,23 +273,13 @@ fn line_rows(shape: &Shape, row_pixels: usize) -> Option<usize> {
     (line.is_multiple_of(shape.stride[1]) && rows >= shape.output[1]).then_some(rows)
 }
 
-/// Into how many pieces lines of the output and blocks of channels are cut: that first of which there is more to read.
-fn pieces(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
-    if threads <= 1 {
-        return (1, 1);
-    }
-    let tasks = worthwhile_tasks(shape, threads);
+/// Into which tasks lines of the output and blocks of channels are cut.
+fn tasks(shape: &Shape, blocks: usize, threads: usize) -> Tasks {
     let lines = shape.batch * shape.output[0];
     let most = (shape.output_pixels() / LEAST_PIXELS).clamp(1, lines);
     let inputs = shape.input_pixels().saturating_mul(shape.input_channels);
-    let are_blocks_even = blocks.is_multiple_of(threads) || blocks >= 4 * threads;
-    if shape.filter_values() > inputs && are_blocks_even {
-        let block_pieces = tasks.min(blocks);
-        (tasks.div_ceil(block_pieces).min(most), block_pieces)
-    } else {
-        let pieces = tasks.min(most);
-        (pieces, tasks.div_ceil(pieces).min(blocks))
-    }
+    let is_by_block = shape.filter_values() > inputs.saturating_mul(MOST_OF_INPUTS);
+    Tasks::new(shape, [most, blocks], is_by_block, threads)
 }
 
 /// Windows at equal distances.
@@ -376,8 +368,10 @@ impl Work<'_> {
         let inputs = shape.taps() * shape.input_channels * pixels;
         let (start, output_step) = (output.start(first), output.stride());
         let (from, to) = self.blocks;
-        let blocks = &matrix.blocks()[from..to];
-        for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
+        let blocks = matrix.blocks();
+        // Also the one that the next task begins with, which the same thread is likely to take.
+        let nexts = blocks.iter().cycle().skip(from + 1);
+        for (block, next) in blocks[from..to].iter().zip(nexts) {
             if self.pace.is_over(inputs.saturating_mul(block.channels)) {
                 return false;
             }

@@ -7,6 +7,7 @@ mod portable;
 mod prepared;
 mod stage;
 pub(crate) mod table;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod winograd;

@@ -5,23 +5,15 @@
 use super::Target;
 use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
+use super::tasks::{Tasks, part};
 use crate::convolution::Shape;
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::quantized::ByteMatrix;
 use crate::gemm::quantized::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
-use crate::parts::even_tasks;
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::requantize::Requantization;
 use crate::team::{Pace, Stop};
 use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
-
-/// Operations that are worth a task of their own, and those that are worth sharing at all: a
-/// microsecond, of which sharing takes a quarter.
-pub(super) const OPERATIONS_PER_TASK: u64 = 1_000_000;
-const OPERATIONS_TO_SHARE: u64 = 700_000;
-
-/// Tasks for each thread, so that all end at about the same time.
-pub(super) const TASKS_PER_THREAD: usize = 4;
 
 /// Pixels whose rows are read in place together, at most.
 const ROW_PIXELS: usize = 96;
@@ -59,7 +51,7 @@ pub(super) struct Packed {
     run_offsets: Vec<usize>,
     /// A pixel in the padding.
     padding: Vec<u8>,
-    cut: Cut,
+    tasks: Tasks,
     /// Blocks of all groups.
     blocks: usize,
     /// Pixels of a table, at most.
@@ -123,14 +115,6 @@ impl Products {
             Self::Bytes(_) => ByteMatrix::VECTOR_ROWS,
         }
     }
-}
-
-/// The number `index` of `pieces` nearly equal parts of `total`, from and to.
-pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
-    // Sizes of images are below 2^63, and there are few pieces; the products are of two factors.
-    let (whole, rest) = (total / pieces, total % pieces);
-    let begin = |index: usize| whole * index + rest.min(index);
-    (begin(index), begin(index + 1))
 }
 
 impl Packed {
@@ -236,19 +220,21 @@ impl Packed {
         let blocks = shape.groups * products.blocks();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
         let least = if is_staged { 1 } else { products.least_rows() };
-        let cut = cut(shape, rows, blocks, least, preparation.threads());
+        let is_by_block = !is_staged && rows <= FEW_ROWS;
+        let row_pieces = rows.div_ceil(least);
+        let tasks = Tasks::new(shape, [row_pieces, blocks], is_by_block, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
         let at_once = products.rows_at_once();
         let together = if is_staged {
             shape.output[1]
         } else {
-            rows.div_ceil(at_once).div_ceil(cut.pieces.max(1)) * at_once
+            rows.div_ceil(at_once).div_ceil(tasks.pieces.max(1)) * at_once
         };
         let (table_pixels, row_lines) = row_lines(shape, &products, runs, together);
         let packed =
-            Self { products, stage, run_offsets, padding, cut, blocks, table_pixels, row_lines };
-        preparation.check_scratch::<Line>(&[cut.tasks(), packed.task_lines()])?;
+            Self { products, stage, run_offsets, padding, tasks, blocks, table_pixels, row_lines };
+        preparation.check_scratch::<Line>(&[tasks.count(), packed.task_lines()])?;
         Ok(Some(packed))
     }
 
@@ -276,7 +262,7 @@ impl Packed {
     }
 
     pub(super) fn tasks(&self) -> usize {
-        self.cut.tasks()
+        self.tasks.count()
     }
 
     /// Lines of scratch memory that a task wants.
@@ -303,8 +289,8 @@ impl Packed {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        let (piece, block_piece) = self.cut.of_task(task);
-        let Cut { pieces, block_pieces, .. } = self.cut;
+        let (piece, block_piece) = self.tasks.of(task);
+        let Tasks { pieces, block_pieces, .. } = self.tasks;
         let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
         let lines = part(shape.batch * shape.output[0], pieces, piece);
         // The pixels fit in memory, and so do some more.
@@ -356,65 +342,6 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
     let pixels = even.min(most).min(shape.output_pixels().max(1));
     // Row and tile are shorter than the packed weights.
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
-}
-
-/// Into how many tasks the output is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cut {
-    /// Of its pixels, or rows if there are copies.
-    pieces: usize,
-    /// Of the blocks of channels.
-    block_pieces: usize,
-    /// Whether tasks of the same blocks follow each other, and not those of the same rows: each thread
-    /// then reads only a part of the weights.
-    is_by_block: bool,
-}
-
-impl Cut {
-    fn tasks(self) -> usize {
-        self.pieces * self.block_pieces
-    }
-
-    /// Which pieces of the rows and of the blocks a task has.
-    fn of_task(self, task: usize) -> (usize, usize) {
-        if self.is_by_block {
-            (task % self.pieces, task / self.pieces)
-        } else {
-            (task / self.block_pieces, task % self.block_pieces)
-        }
-    }
-}
-
-/// A piece of the rows has at least `least_rows`, which is one if windows are read from copies.
-fn cut(shape: &Shape, rows: usize, blocks: usize, least_rows: usize, threads: usize) -> Cut {
-    if threads <= 1 || rows == 0 {
-        return Cut { pieces: usize::from(rows > 0), block_pieces: 1, is_by_block: false };
-    }
-    let tasks = worthwhile_tasks(shape, threads);
-    let row_pieces = rows.div_ceil(least_rows);
-    if least_rows > 1 && rows <= FEW_ROWS && blocks >= threads {
-        let block_pieces = tasks.min(blocks);
-        // The same number of tasks for each thread.
-        let mut pieces = (1..threads)
-            .find(|pieces| (block_pieces * pieces).is_multiple_of(threads))
-            .unwrap_or(threads);
-        while 2 * pieces * block_pieces <= tasks {
-            pieces *= 2;
-        }
-        let pieces = if tasks < threads { 1 } else { pieces.min(row_pieces) };
-        Cut { pieces, block_pieces, is_by_block: true }
-    } else {
-        let pieces = tasks.min(even_tasks(row_pieces, threads, row_pieces));
-        Cut { pieces, block_pieces: tasks.div_ceil(pieces).min(blocks), is_by_block: false }
-    }
-}
-
-/// How many tasks are worth it.
-pub(super) fn worthwhile_tasks(shape: &Shape, threads: usize) -> usize {
-    let worth = shape.operations() / OPERATIONS_PER_TASK;
-    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-    let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
-    even_tasks(worth.max(least), threads, TASKS_PER_THREAD)
 }
 
 /// A task on its way.
@@ -596,64 +523,5 @@ impl Work<'_> {
             // were just checked to exist; weights and constants are the block's.
             unsafe { matrix.compute_rows(block, &rows, next) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Of a 1x1 filter over a square image.
-    fn shape(side: usize, input_channels: usize, output_channels: usize) -> Shape {
-        Shape {
-            batch: 1,
-            input: [side; 2],
-            input_channels,
-            output: [side; 2],
-            output_channels,
-            filter: [1; 2],
-            stride: [1; 2],
-            dilation: [1; 2],
-            padding_before: [0; 2],
-            groups: 1,
-        }
-    }
-
-    #[test]
-    fn every_piece_is_one_task_s() {
-        for (threads, blocks, side) in [(1, 7, 8), (2, 1, 8), (2, 7, 8), (3, 20, 9), (4, 5, 28)] {
-            let shape = shape(side, 512, 64 * blocks);
-            let cut = cut(&shape, side * side, blocks, 2 * TILE_ROWS, threads);
-            let mut pieces: Vec<_> = (0..cut.tasks()).map(|task| cut.of_task(task)).collect();
-            pieces.sort_unstable();
-            let expected: Vec<_> = (0..cut.pieces)
-                .flat_map(|piece| (0..cut.block_pieces).map(move |block| (piece, block)))
-                .collect();
-            assert_eq!(pieces, expected, "{threads} threads, {blocks} blocks, {cut:?}");
-        }
-    }
-
-    #[test]
-    fn of_few_rows_each_thread_reads_its_part_of_the_weights() {
-        // Inception's and ResNet's last images; blocks that no number of threads divides, and few of them.
-        for (side, blocks, threads, most) in
-            [(8, 6, 2, 3), (8, 7, 2, 4), (8, 5, 2, 3), (7, 8, 2, 4), (7, 2, 2, 1), (7, 32, 4, 8)]
-        {
-            let shape = shape(side, 2048, 64 * blocks);
-            let cut = cut(&shape, side * side, blocks, 2 * TILE_ROWS, threads);
-            assert!(cut.is_by_block && cut.tasks().is_multiple_of(threads), "{cut:?}");
-            for thread in 0..threads {
-                let tasks = crate::team::part(cut.tasks(), threads, thread);
-                let read: std::collections::BTreeSet<_> = tasks
-                    .flat_map(|task| {
-                        let (first, end) = part(blocks, cut.block_pieces, cut.of_task(task).1);
-                        first..end
-                    })
-                    .collect();
-                assert!(read.len() <= most, "{blocks} blocks, thread {thread}: {read:?}");
-            }
-        }
-        let many_rows = cut(&shape(14, 1024, 256), 196, 4, 2 * TILE_ROWS, 2);
-        assert!(!many_rows.is_by_block && many_rows.block_pieces == 1, "{many_rows:?}");
     }
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Target;
-use super::packed::part;
+use super::tasks::part;
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Weights};

@@ -19,7 +19,7 @@ mod tests;
 mod transform;
 
 use super::Target;
-use super::packed::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, part};
+use super::tasks::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, Tasks, part};
 use crate::convolution::Shape;
 use crate::convolution::tile_size::TileSize;
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
@@ -64,7 +64,7 @@ pub(super) struct Winograd {
     tiles: usize,
     /// Tiles whose inputs are transformed together, at most.
     together: usize,
-    cut: Cut,
+    tasks: Tasks,
 }
 
 /// Calls a function with the transforms of a size.
@@ -131,30 +131,23 @@ impl TileSize {
     }
 }
 
-/// Into how many pieces tiles and blocks of channels are cut, each pair of which is a task.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    pieces: usize,
-    block_pieces: usize,
-}
-
-impl Cut {
-    /// For a convolution of this number of operations, if it were computed as it is defined.
-    fn new(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Self {
-        let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
-        let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-        let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
-        if tasks <= 1 {
-            Self { pieces: 1, block_pieces: 1 }
-        } else if tiles >= threads * LEAST_TILES || blocks < threads {
-            // Weights are read for each piece.
-            let by_thread = (tiles / (2 * LEAST_TILES * threads)).clamp(1, tasks.div_ceil(threads));
-            Self { pieces: (by_thread * threads).min(tasks).min(tiles), block_pieces: 1 }
-        } else {
-            // Inputs are transformed for each piece.
-            Self { pieces: 1, block_pieces: tasks.min(threads) }
-        }
-    }
+/// Into which tasks tiles and blocks of channels of a convolution are cut that has this number of operations if it is computed
+/// as it is defined.
+fn tasks(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Tasks {
+    let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
+    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
+    let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
+    let (pieces, block_pieces) = if tasks <= 1 {
+        (1, 1)
+    } else if tiles >= threads * LEAST_TILES || blocks < threads {
+        // Weights are read for each piece.
+        let by_thread = (tiles / (2 * LEAST_TILES * threads)).clamp(1, tasks.div_ceil(threads));
+        ((by_thread * threads).min(tasks).min(tiles), 1)
+    } else {
+        // Inputs are transformed for each piece.
+        (1, tasks.min(threads))
+    };
+    Tasks { pieces, block_pieces, is_by_block: false }
 }
 
 /// What it takes beside products by the kernel of 16-bit numbers, in units of one of them. From measurements of
@@ -326,7 +319,7 @@ impl Winograd {
         let tiles = shape.batch * grid[0] * grid[1];
         let zero_point = signedness.byte(activations.zero_point);
         let blocks = products.blocks().len() / size.points();
-        let cut = Cut::new(shape.operations(), tiles, blocks, preparation.threads());
+        let tasks = tasks(shape.operations(), tiles, blocks, preparation.threads());
         let winograd = Self {
             size,
             isa: Isa::of(preparation.set()),
@@ -336,8 +329,8 @@ impl Winograd {
             signedness,
             grid,
             tiles,
-            together: size.together(inputs, tiles.div_ceil(cut.pieces.max(1))),
-            cut,
+            together: size.together(inputs, tiles.div_ceil(tasks.pieces.max(1))),
+            tasks,
         };
         preparation.check_scratch::<Line>(&[winograd.tasks(), winograd.task_lines()])?;
         Ok(Some(winograd))
@@ -348,7 +341,7 @@ impl Winograd {
     }
 
     pub(super) fn tasks(&self) -> usize {
-        self.cut.pieces * self.cut.block_pieces
+        self.tasks.count()
     }
 
     /// Lines of scratch memory that a task wants.
@@ -393,11 +386,11 @@ impl Winograd {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        let (piece, block_piece) = (task / self.cut.block_pieces, task % self.cut.block_pieces);
-        let (first, end) = part(self.tiles, self.cut.pieces, piece);
+        let (piece, block_piece) = self.tasks.of(task);
+        let (first, end) = part(self.tiles, self.tasks.pieces, piece);
         let points = self.size.points();
         let blocks = self.products.blocks().len() / points;
-        let (first_block, last_block) = part(blocks, self.cut.block_pieces, block_piece);
+        let (first_block, last_block) = part(blocks, self.tasks.block_pieces, block_piece);
         let (wide, sums) = scratch.split_at_mut(self.input_lines());
         let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
         let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
