@@ -51,6 +51,7 @@ pub(super) struct Packed {
     run_offsets: Vec<usize>,
     /// A pixel in the padding.
     padding: Vec<u8>,
+    /// Of the output's pixels, or lines if there are copies, and the blocks of all groups.
     tasks: Tasks,
     /// Blocks of all groups.
     blocks: usize,

@@ -32,12 +32,12 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// For this number of threads. `by_block` is whether weights are so much more than inputs that each thread should
+    /// For this number of threads; rows are cut into at most this number of pieces. `is_by_block` is whether weights are so much more than inputs that each thread should
     /// read only a part of them.
     pub(super) fn new(
         shape: &Shape,
         [most_pieces, blocks]: [usize; 2],
-        by_block: bool,
+        is_by_block: bool,
         threads: usize,
     ) -> Self {
         if threads <= 1 || most_pieces == 0 {
@@ -45,7 +45,7 @@ impl Tasks {
             return Self { pieces, block_pieces: 1, is_by_block: false };
         }
         let tasks = worthwhile_tasks(shape, threads);
-        if by_block && blocks >= threads {
+        if is_by_block && blocks >= threads {
             let block_pieces = tasks.min(blocks);
             // The same number of tasks for each thread.
             let is_even = |pieces: &usize| (block_pieces * pieces).is_multiple_of(threads);
