@@ -25,6 +25,10 @@ const LEAST_PIXELS: usize = 32;
 /// that another thread has written take longer to read than weights that were fetched ahead.
 const MOST_OF_INPUTS: usize = 3;
 
+/// Blocks of channels that are worth a task, where each thread reads a part of the weights: the first one's come from memory
+/// while they are multiplied.
+const LEAST_BLOCKS: usize = 2;
+
 /// Runs of a window, at most, so that their offsets fit on the stack.
 const MOST_RUNS: usize = 64;
 
@@ -137,14 +141,30 @@ impl InPlace {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        let (piece, block_piece) = self.tasks.of(task);
-        let Tasks { pieces, block_pieces, .. } = self.tasks;
-        let [height, width] = shape.output;
-        let (first, end) = part(shape.batch * height, pieces, piece);
-        let blocks = part(self.matrix.blocks().len(), block_pieces, block_piece);
-        let pace = Pace::new(stop);
-        let mut work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
         let _tiles = self.matrix.set_up_tiles();
+        let all = shape.batch * shape.output[0];
+        for (piece, blocks) in self.tasks.parts(task) {
+            let pace = Pace::new(stop);
+            let work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
+            let lines = part(all, self.tasks.pieces, piece);
+            // SAFETY: the caller's promises; this thread's tiles are set up.
+            unsafe { self.compute(work, input, lines, scratch) };
+        }
+    }
+
+    /// Computes lines from and to.
+    ///
+    /// # Safety
+    /// As of [`Self::task`], for the blocks of these lines. This thread's tiles are set up.
+    unsafe fn compute(
+        &self,
+        mut work: Work<'_>,
+        input: Image<'_, u8>,
+        (first, end): (usize, usize),
+        scratch: &mut [Line],
+    ) {
+        let (shape, output) = (work.shape, work.output);
+        let [height, width] = shape.output;
         // Pixels that are computed together: of a line, or of some lines.
         let most_pixels = (MOST_BYTES / (shape.taps() * shape.input_channels)).max(1);
         let pixels = (INPUT_BYTES / shape.input_channels).max(LEAST_PIXELS).min(most_pixels);
@@ -278,8 +298,9 @@ fn tasks(shape: &Shape, blocks: usize, threads: usize) -> Tasks {
     let lines = shape.batch * shape.output[0];
     let most = (shape.output_pixels() / LEAST_PIXELS).clamp(1, lines);
     let inputs = shape.input_pixels().saturating_mul(shape.input_channels);
-    let is_by_block = shape.filter_values() > inputs.saturating_mul(MOST_OF_INPUTS);
-    Tasks::new(shape, [most, blocks], is_by_block, threads)
+    let is_by_blocks = shape.filter_values() > inputs.saturating_mul(MOST_OF_INPUTS);
+    let by_blocks = is_by_blocks.then_some(LEAST_BLOCKS);
+    Tasks::new(shape, [most, blocks], by_blocks, threads)
 }
 
 /// Windows at equal distances.

@@ -19,60 +19,88 @@ pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) 
     (begin(index), begin(index + 1))
 }
 
-/// Each task has a part of the rows, which are pixels or lines of the output, and one of the blocks of channels.
+/// Rows, which are pixels or lines of the output, and blocks of channels, both of which are cut into tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tasks {
     /// Of the rows.
     pub(super) pieces: usize,
-    /// Of the blocks.
-    pub(super) block_pieces: usize,
-    /// Whether tasks of the same blocks follow each other, and not those of the same rows: a thread, whose tasks follow
-    /// each other, then reads only a part of the weights.
-    pub(super) is_by_block: bool,
+    blocks: usize,
+    order: Order,
+    count: usize,
+}
+
+/// Which tasks follow each other, and so are the same thread's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Those of the same rows; each has a piece of them and one of this number of parts of the blocks.
+    ByRows(usize),
+    /// Those of the same blocks, so that each thread reads only a part of the weights: all pairs of a block and a piece
+    /// of the rows are in this order, and each task has the same number of them.
+    ByBlocks,
 }
 
 impl Tasks {
-    /// For this number of threads; rows are cut into at most this number of pieces. `is_by_block` is whether weights are so much more than inputs that each thread should
-    /// read only a part of them.
+    /// Each task has one of the pieces of the rows and one of the parts of the blocks.
+    pub(super) fn by_rows(pieces: usize, blocks: usize, block_pieces: usize) -> Self {
+        let order = Order::ByRows(block_pieces);
+        Self { pieces, blocks, order, count: pieces * block_pieces }
+    }
+
+    /// For this number of threads; rows are cut into at most this number of pieces. If weights are so much more than inputs
+    /// that each thread should read only a part of them, `by_blocks` is how many blocks are worth a task.
     pub(super) fn new(
         shape: &Shape,
         [most_pieces, blocks]: [usize; 2],
-        is_by_block: bool,
+        by_blocks: Option<usize>,
         threads: usize,
     ) -> Self {
         if threads <= 1 || most_pieces == 0 {
-            let pieces = usize::from(most_pieces > 0);
-            return Self { pieces, block_pieces: 1, is_by_block: false };
+            return Self::by_rows(usize::from(most_pieces > 0), blocks, 1);
         }
         let tasks = worthwhile_tasks(shape, threads);
-        if is_by_block && blocks >= threads {
-            let block_pieces = tasks.min(blocks);
-            // The same number of tasks for each thread.
-            let is_even = |pieces: &usize| (block_pieces * pieces).is_multiple_of(threads);
-            let mut pieces = (1..threads).find(is_even).unwrap_or(threads);
-            while 2 * pieces * block_pieces <= tasks {
-                pieces *= 2;
+        match by_blocks {
+            Some(least) if blocks >= threads && tasks >= threads => {
+                // So many pieces that all threads have the same number of pairs, and so many tasks.
+                let is_even = |pieces: &usize| (blocks * pieces).is_multiple_of(threads);
+                let pieces = (1..threads).find(is_even).unwrap_or(threads).min(most_pieces);
+                let by_thread = blocks * pieces / threads;
+                let most = (blocks / threads / least).min(tasks / threads).max(1);
+                let each = (1..=most).rev().find(|each| by_thread.is_multiple_of(*each));
+                let count = threads * each.unwrap_or(1);
+                Self { pieces, blocks, order: Order::ByBlocks, count }
             }
-            let pieces = if tasks < threads { 1 } else { pieces.min(most_pieces) };
-            Self { pieces, block_pieces, is_by_block: true }
-        } else {
-            let pieces = tasks.min(even_tasks(most_pieces, threads, most_pieces));
-            let block_pieces = tasks.div_ceil(pieces).min(blocks);
-            Self { pieces, block_pieces, is_by_block: false }
+            _ => {
+                let pieces = tasks.min(even_tasks(most_pieces, threads, most_pieces));
+                Self::by_rows(pieces, blocks, tasks.div_ceil(pieces).min(blocks))
+            }
         }
     }
 
     /// How many there are.
     pub(super) fn count(self) -> usize {
-        self.pieces * self.block_pieces
+        self.count
     }
 
-    /// Which piece of the rows and which of the blocks a task has.
-    pub(super) fn of(self, task: usize) -> (usize, usize) {
-        if self.is_by_block {
-            (task % self.pieces, task / self.pieces)
-        } else {
-            (task / self.block_pieces, task % self.block_pieces)
+    /// What a task has: pieces of the rows, each with blocks from and to.
+    pub(super) fn parts(self, task: usize) -> impl Iterator<Item = (usize, (usize, usize))> {
+        let pieces = match self.order {
+            Order::ByRows(parts) => task / parts..task / parts + 1,
+            Order::ByBlocks => 0..self.pieces,
+        };
+        pieces
+            .map(move |piece| (piece, self.blocks(task, piece)))
+            .filter(|(_, (from, to))| from < to)
+    }
+
+    /// The blocks of a task for a piece of the rows.
+    fn blocks(self, task: usize, piece: usize) -> (usize, usize) {
+        match self.order {
+            Order::ByRows(parts) => part(self.blocks, parts, task % parts),
+            Order::ByBlocks => {
+                let (from, to) = part(self.blocks * self.pieces, self.count, task);
+                let block = |pair: usize| pair.saturating_sub(piece).div_ceil(self.pieces);
+                (block(from), block(to))
+            }
         }
     }
 }
@@ -88,6 +116,7 @@ fn worthwhile_tasks(shape: &Shape, threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     /// Of a 1x1 filter over a square image.
     fn shape(side: usize, input_channels: usize, output_channels: usize) -> Shape {
@@ -106,40 +135,55 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_is_one_task_s() {
-        for (threads, blocks, side) in [(1, 7, 8), (2, 1, 8), (2, 7, 8), (3, 20, 9), (4, 5, 28)] {
-            let shape = shape(side, 512, 64 * blocks);
-            let all = Tasks::new(&shape, [side * side / 16, blocks], true, threads);
-            let mut pieces: Vec<_> = (0..all.count()).map(|task| all.of(task)).collect();
-            pieces.sort_unstable();
-            let expected: Vec<_> = (0..all.pieces)
-                .flat_map(|piece| (0..all.block_pieces).map(move |block| (piece, block)))
+    fn every_pair_is_one_task_s() {
+        for (threads, blocks, most_pieces, by_blocks) in [
+            (1, 7, 4, None),
+            (2, 1, 4, Some(1)),
+            (2, 7, 4, Some(4)),
+            (2, 7, 1, Some(1)),
+            (3, 20, 5, Some(1)),
+            (4, 5, 3, Some(1)),
+            (4, 5, 49, None),
+        ] {
+            let all =
+                Tasks::new(&shape(8, 512, 64 * blocks), [most_pieces, blocks], by_blocks, threads);
+            let mut pairs: Vec<_> = (0..all.count())
+                .flat_map(|task| all.parts(task))
+                .flat_map(|(piece, (from, to))| (from..to).map(move |block| (piece, block)))
                 .collect();
-            assert_eq!(pieces, expected, "{threads} threads, {blocks} blocks, {all:?}");
+            pairs.sort_unstable();
+            let expected: Vec<_> = (0..all.pieces)
+                .flat_map(|piece| (0..blocks).map(move |block| (piece, block)))
+                .collect();
+            assert_eq!(pairs, expected, "{threads} threads, {all:?}");
         }
     }
 
     #[test]
-    fn of_few_rows_each_thread_reads_its_part_of_the_weights() {
+    fn each_thread_reads_its_part_of_the_weights() {
         // Inception's and ResNet's last images; blocks that the number of threads does not divide, and few of them.
-        for (side, blocks, threads, most) in
-            [(8, 6, 2, 3), (8, 7, 2, 4), (8, 5, 2, 3), (7, 8, 2, 4), (7, 2, 2, 1), (7, 32, 4, 8)]
-        {
+        for (side, blocks, threads, most, tasks) in [
+            (8, 6, 2, 3, [2, 6]),
+            (8, 7, 2, 4, [2, 2]),
+            (8, 5, 2, 3, [2, 2]),
+            (7, 8, 2, 4, [2, 8]),
+            (7, 2, 2, 1, [2, 2]),
+            (7, 32, 4, 8, [8, 16]),
+        ] {
             let shape = shape(side, 2048, 64 * blocks);
-            let all = Tasks::new(&shape, [side * side / 16, blocks], true, threads);
-            assert!(all.is_by_block && all.count().is_multiple_of(threads), "{all:?}");
-            for thread in 0..threads {
-                let tasks = crate::team::part(all.count(), threads, thread);
-                let read: std::collections::BTreeSet<_> = tasks
-                    .flat_map(|task| {
-                        let (first, end) = part(blocks, all.block_pieces, all.of(task).1);
-                        first..end
-                    })
-                    .collect();
-                assert!(read.len() <= most, "{blocks} blocks, thread {thread}: {read:?}");
+            for (least, tasks) in [4, 1].into_iter().zip(tasks) {
+                let all = Tasks::new(&shape, [side * side / 16, blocks], Some(least), threads);
+                assert_eq!(all.count(), tasks, "{blocks} blocks, {all:?}");
+                for thread in 0..threads {
+                    let read: BTreeSet<_> = crate::team::part(tasks, threads, thread)
+                        .flat_map(|task| all.parts(task))
+                        .flat_map(|(_, (from, to))| from..to)
+                        .collect();
+                    assert!(read.len() <= most, "thread {thread} of {all:?}: {read:?}");
+                }
             }
         }
-        let many_rows = Tasks::new(&shape(14, 1024, 256), [12, 4], false, 2);
-        assert!(!many_rows.is_by_block && many_rows.block_pieces == 1, "{many_rows:?}");
+        let by_rows = Tasks::new(&shape(14, 1024, 256), [12, 4], None, 2);
+        assert_eq!((by_rows.pieces, by_rows.count()), (8, 8));
     }
 }

@@ -147,7 +147,7 @@ fn tasks(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Tasks 
         // Inputs are transformed for each piece.
         (1, tasks.min(threads))
     };
-    Tasks { pieces, block_pieces, is_by_block: false }
+    Tasks::by_rows(pieces, blocks, block_pieces)
 }
 
 /// What it takes beside products by the kernel of 16-bit numbers, in units of one of them. From measurements of
@@ -386,11 +386,10 @@ impl Winograd {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        let (piece, block_piece) = self.tasks.of(task);
+        let part_of_task = self.tasks.parts(task).next();
+        let Some((piece, (first_block, last_block))) = part_of_task else { return };
         let (first, end) = part(self.tiles, self.tasks.pieces, piece);
         let points = self.size.points();
-        let blocks = self.products.blocks().len() / points;
-        let (first_block, last_block) = part(blocks, self.tasks.block_pieces, block_piece);
         let (wide, sums) = scratch.split_at_mut(self.input_lines());
         let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
         let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
