@@ -60,7 +60,7 @@ impl Tasks {
         let tasks = worthwhile_tasks(shape, threads);
         match by_blocks {
             Some(least) if blocks >= threads && tasks >= threads => {
-                // So many pieces that all threads have the same number of pairs, and so many tasks.
+                // With these pieces, and this number of tasks, all threads have the same number of pairs.
                 let is_even = |pieces: &usize| (blocks * pieces).is_multiple_of(threads);
                 let pieces = (1..threads).find(is_even).unwrap_or(threads).min(most_pieces);
                 let by_thread = blocks * pieces / threads;
