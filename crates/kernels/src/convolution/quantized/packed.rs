@@ -37,7 +37,7 @@ const SHALLOW_TO_FLIP: usize = 65;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
-/// Blocks of channels that are worth copying rows: a copy takes about a fifth of the time of one block's products.
+/// Blocks of channels that are worth a task which copies rows: each task copies them again.
 const BLOCKS_TO_COPY: usize = 4;
 
 /// Bytes of rows that are copied together for kernels that want that: many, since all weights are read
