@@ -114,7 +114,6 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             });
             // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
             unsafe {
-                let [of_even, of_odd] = tile.ahead;
                 // A copy, which no store to the output can be thought to change.
                 let epilogue = *tile.epilogue;
                 let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
@@ -124,31 +123,18 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                 });
                 panel = panel.add(VECTORS * S::LANES);
                 for segment in tile.segments.chunks_exact(ROWS) {
-                    let mut rows = [std::ptr::null::<f32>(); ROWS];
-                    for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
-                    let fours = tile.segment_depth & !3;
-                    let mut depth = 0;
-                    while depth < fours {
-                        prefetch(panel.wrapping_add(of_even));
-                        step(simd, &rows, depth, panel, &mut sums);
-                        panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(of_odd));
-                        step(simd, &rows, depth | 1, panel, &mut sums);
-                        panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(of_even));
-                        step(simd, &rows, depth | 2, panel, &mut sums);
-                        panel = panel.add(VECTORS * S::LANES);
-                        prefetch(panel.wrapping_add(of_odd));
-                        step(simd, &rows, depth | 3, panel, &mut sums);
-                        panel = panel.add(VECTORS * S::LANES);
-                        depth = depth.wrapping_add(4);
-                    }
-                    while depth < tile.segment_depth {
-                        prefetch(panel.wrapping_add(of_even));
-                        step(simd, &rows, depth, panel, &mut sums);
-                        panel = panel.add(VECTORS * S::LANES);
-                        depth = depth.wrapping_add(1);
-                    }
+                    let even = match const { ROWS >= EVEN_ROWS } {
+                        true => EvenRows::of::<ROWS>(segment, tile),
+                        false => None,
+                    };
+                    panel = match even {
+                        Some(rows) => multiply(simd, rows, tile, panel, &mut sums),
+                        None => {
+                            let mut rows = [std::ptr::null::<f32>(); ROWS];
+                            for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
+                            multiply(simd, EachRow { rows, depth: 0 }, tile, panel, &mut sums)
+                        }
+                    };
                 }
                 if tile.columns == VECTORS * S::LANES {
                     for_rows!({
@@ -199,15 +185,128 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
     simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
 }
 
-/// Adds the products of one value of the depth. (A function, not a closure: closures are not always
-/// inlined, and without it they do not have the vector instructions.)
+/// Where the values of a tile's rows are, at some depth.
+trait Addresses: Copy {
+    /// The address of a row's value, this much deeper.
+    fn of<const ROW: usize>(&self, depth: usize) -> *const f32;
+
+    /// Goes this much deeper.
+    fn advance(&mut self, depth: usize);
+}
+
+/// Rows anywhere.
+#[derive(Clone, Copy)]
+struct EachRow<const ROWS: usize> {
+    rows: [*const f32; ROWS],
+    depth: usize,
+}
+
+impl<const ROWS: usize> Addresses for EachRow<ROWS> {
+    #[inline(always)]
+    fn of<const ROW: usize>(&self, depth: usize) -> *const f32 {
+        self.rows[ROW].wrapping_add(self.depth.wrapping_add(depth))
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, depth: usize) {
+        self.depth = self.depth.wrapping_add(depth);
+    }
+}
+
+/// From this number of rows on it is worth finding out whether they are [even](EvenRows): the addresses of fewer stay in registers.
+const EVEN_ROWS: usize = 8;
+
+/// In segments of less depth finding out takes longer than it saves.
+const EVEN_DEPTH: usize = 16;
+
+/// Rows at the same distance from each other, as those of one line of an image are. An instruction can add one, two, four or
+/// eight times a register to an address, so that the odd multiples of the distance are enough for all rows: they fit in
+/// registers, where the addresses of fourteen rows do not. Loading these from the stack, for each value of the
+/// depth, would take as long as the multiplications.
+#[derive(Clone, Copy)]
+struct EvenRows {
+    first: *const f32,
+    /// The distance in bytes times 1, 3, 5 and so on.
+    odd_multiples: [usize; Blocking::MOST_ROWS / 2],
+}
+
+impl EvenRows {
+    /// If these are such rows.
+    #[inline(always)]
+    fn of<const ROWS: usize>(segment: &[*const f32], tile: &Tile<'_>) -> Option<Self> {
+        if tile.segment_depth < EVEN_DEPTH {
+            return None;
+        }
+        let distance = segment[1].addr().wrapping_sub(segment[0].addr());
+        let mut is_even = true;
+        for row in 2..ROWS {
+            is_even &= segment[row].addr().wrapping_sub(segment[row - 1].addr()) == distance;
+        }
+        // What the compiler knows to be multiples, it would multiply in each step, or keep the sums with the first address.
+        let odd_multiples =
+            std::hint::black_box(std::array::from_fn(|index| distance.wrapping_mul(2 * index + 1)));
+        is_even.then(|| Self { first: segment[0].wrapping_add(tile.offset), odd_multiples })
+    }
+}
+
+impl Addresses for EvenRows {
+    #[inline(always)]
+    fn of<const ROW: usize>(&self, depth: usize) -> *const f32 {
+        if ROW == 0 {
+            return self.first.wrapping_add(depth);
+        }
+        let doublings = ROW.trailing_zeros();
+        let distance = self.odd_multiples[(ROW >> doublings) / 2] << doublings;
+        self.first.wrapping_byte_add(distance).wrapping_add(depth)
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, depth: usize) {
+        self.first = self.first.wrapping_add(depth);
+    }
+}
+
+/// Adds the products of a segment, and gives what is behind the part of the panel that they are of. (A function, not a closure:
+/// closures are not always inlined, and without it they do not have the vector instructions.)
+///
+/// # Safety
+/// All rows have the values of a segment, and the panel has a row of `VECTORS` vectors for each.
+#[inline(always)]
+unsafe fn multiply<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    mut rows: impl Addresses,
+    tile: &Tile<'_>,
+    mut panel: *const f32,
+    sums: &mut [[S::F; VECTORS]; ROWS],
+) -> *const f32 {
+    let [of_even, of_odd] = tile.ahead;
+    macro_rules! steps {
+        ($($depth:literal, $ahead:expr;)*) => {$(
+            prefetch(panel.wrapping_add($ahead));
+            // SAFETY: as the caller promises.
+            unsafe { step(simd, &rows, $depth, panel, sums) };
+            panel = panel.wrapping_add(VECTORS * S::LANES);
+        )*};
+    }
+    for _ in 0..tile.segment_depth / 4 {
+        steps! { 0, of_even; 1, of_odd; 2, of_even; 3, of_odd; }
+        rows.advance(4);
+    }
+    for _ in 0..tile.segment_depth % 4 {
+        steps! { 0, of_even; }
+        rows.advance(1);
+    }
+    panel
+}
+
+/// Adds the products of one value of the depth.
 ///
 /// # Safety
 /// All rows have a value at `depth`, and the panel has a row of `VECTORS` vectors.
 #[inline(always)]
 unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    rows: &[*const f32; ROWS],
+    rows: &impl Addresses,
     depth: usize,
     panel: *const f32,
     sums: &mut [[S::F; VECTORS]; ROWS],
@@ -222,7 +321,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
         let mut weights = [simd.splat(0.0); VECTORS];
         for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
         for_rows!({
-            let value = simd.splat(*rows[ROW].add(depth));
+            let value = simd.splat(*rows.of::<ROW>(depth));
             for_vectors!({
                 sums[ROW][VECTOR] = simd.fma(value, weights[VECTOR], sums[ROW][VECTOR]);
             });
