@@ -132,6 +132,8 @@ unsafe fn slide<
     channel: usize,
     wanted: usize,
 ) {
+    // A copy, which no store to the output can be thought to change.
+    let epilogue = *strip.epilogue;
     // Columns of the output that see the same column of the input.
     let ahead = FILTER.div_ceil(STRIDE);
     // SAFETY: as the caller promises; columns are read that are in the image, and each that is
@@ -180,7 +182,7 @@ unsafe fn slide<
                         let from = residual.wrapping_add(strip.residual_row_step.wrapping_mul(ROW));
                         value = simd.add(value, load_lanes::<S, FULL>(simd, from, wanted));
                     }
-                    value = strip.epilogue.apply(simd, value);
+                    value = epilogue.apply(simd, value);
                     let to = output.wrapping_add(strip.output_row_step.wrapping_mul(ROW));
                     if FULL {
                         simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
