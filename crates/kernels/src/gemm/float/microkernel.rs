@@ -225,7 +225,8 @@ const EVEN_DEPTH: usize = 16;
 /// depth, would take as long as the multiplications.
 #[derive(Clone, Copy)]
 struct EvenRows {
-    first: *const f32,
+    /// Numbers, since rows may be of different memory: those that padding sees are somewhere else, which may be at that distance.
+    first: usize,
     /// The distance in bytes times 1, 3, 5 and so on.
     odd_multiples: [usize; Blocking::MOST_ROWS / 2],
 }
@@ -237,32 +238,43 @@ impl EvenRows {
         if tile.segment_depth < EVEN_DEPTH {
             return None;
         }
-        let distance = segment[1].addr().wrapping_sub(segment[0].addr());
+        let first = segment[0].expose_provenance();
+        let mut before = segment[1].expose_provenance();
+        let distance = before.wrapping_sub(first);
         let mut is_even = true;
-        for row in 2..ROWS {
-            is_even &= segment[row].addr().wrapping_sub(segment[row - 1].addr()) == distance;
+        for row in &segment[2..ROWS] {
+            let row = row.expose_provenance();
+            is_even &= row.wrapping_sub(before) == distance;
+            before = row;
+        }
+        if !is_even {
+            return None;
         }
         // What the compiler knows to be multiples, it would multiply in each step, or keep the sums with the first address.
-        let odd_multiples =
-            std::hint::black_box(std::array::from_fn(|index| distance.wrapping_mul(2 * index + 1)));
-        is_even.then(|| Self { first: segment[0].wrapping_add(tile.offset), odd_multiples })
+        let odd_multiples = std::array::from_fn(|index| distance.wrapping_mul(2 * index + 1));
+        let odd_multiples = std::hint::black_box(odd_multiples);
+        let offset = tile.offset.wrapping_mul(size_of::<f32>());
+        Some(Self { first: first.wrapping_add(offset), odd_multiples })
     }
 }
 
 impl Addresses for EvenRows {
     #[inline(always)]
     fn of<const ROW: usize>(&self, depth: usize) -> *const f32 {
-        if ROW == 0 {
-            return self.first.wrapping_add(depth);
-        }
-        let doublings = ROW.trailing_zeros();
-        let distance = self.odd_multiples[(ROW >> doublings) / 2] << doublings;
-        self.first.wrapping_byte_add(distance).wrapping_add(depth)
+        let distance = match ROW {
+            0 => 0,
+            _ => {
+                let doublings = ROW.trailing_zeros();
+                self.odd_multiples[(ROW >> doublings) / 2] << doublings
+            }
+        };
+        let row = self.first.wrapping_add(distance);
+        std::ptr::with_exposed_provenance(row.wrapping_add(depth.wrapping_mul(size_of::<f32>())))
     }
 
     #[inline(always)]
     fn advance(&mut self, depth: usize) {
-        self.first = self.first.wrapping_add(depth);
+        self.first = self.first.wrapping_add(depth.wrapping_mul(size_of::<f32>()));
     }
 }
 
