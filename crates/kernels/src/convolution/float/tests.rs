@@ -286,6 +286,23 @@ fn first_layers_and_their_gaps() {
 }
 
 #[test]
+fn rows_at_equal_distances_and_rows_that_are_not() {
+    // Tiles of pixels in one line, in two lines, and beside padding, with and without gaps between pixels.
+    let shape = Shape { input: [6, 31], input_channels: 17, ..PLAIN };
+    for (filter, padding_before, stride, output) in [
+        ([1, 1], [0, 0], [1, 1], [6, 31]),
+        ([1, 1], [0, 0], [2, 2], [3, 16]),
+        ([3, 3], [1, 1], [1, 1], [6, 31]),
+        ([1, 4], [0, 2], [1, 2], [6, 16]),
+        ([2, 1], [1, 0], [1, 1], [6, 31]),
+    ] {
+        let shape = Shape { filter, padding_before, stride, output, ..shape };
+        check(&shape, [0, 0], false, 1, 7);
+        check(&shape, [3, 2], true, 2, 8);
+    }
+}
+
+#[test]
 fn filters_of_many_taps_and_no_taps() {
     let many = Shape { filter: [9, 8], input_channels: 20, ..PLAIN };
     check(&many, [0, 0], false, 1, 3);
