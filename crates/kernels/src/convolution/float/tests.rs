@@ -286,7 +286,7 @@ fn first_layers_and_their_gaps() {
 }
 
 #[test]
-fn rows_at_equal_distances_and_rows_that_are_not() {
+fn rows_with_a_stride_and_without() {
     // Tiles of pixels in one line, in two lines, and beside padding, with and without gaps between pixels.
     let shape = Shape { input: [6, 31], input_channels: 17, ..PLAIN };
     for (filter, padding_before, stride, output) in [

@@ -123,11 +123,11 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                 });
                 panel = panel.add(VECTORS * S::LANES);
                 for segment in tile.segments.chunks_exact(ROWS) {
-                    let even = match const { ROWS >= EVEN_ROWS } {
-                        true => EvenRows::of::<ROWS>(segment, tile),
+                    let strided = match const { ROWS >= LEAST_STRIDED_ROWS } {
+                        true => StridedRows::new::<ROWS>(segment, tile),
                         false => None,
                     };
-                    panel = match even {
+                    panel = match strided {
                         Some(rows) => multiply(simd, rows, tile, panel, &mut sums),
                         None => {
                             let mut rows = [std::ptr::null::<f32>(); ROWS];
@@ -188,7 +188,7 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 /// Where the values of a tile's rows are, at some depth.
 trait Addresses: Copy {
     /// The address of a row's value, this much deeper.
-    fn of<const ROW: usize>(&self, depth: usize) -> *const f32;
+    fn at<const ROW: usize>(&self, depth: usize) -> *const f32;
 
     /// Goes this much deeper.
     fn advance(&mut self, depth: usize);
@@ -203,7 +203,7 @@ struct EachRow<const ROWS: usize> {
 
 impl<const ROWS: usize> Addresses for EachRow<ROWS> {
     #[inline(always)]
-    fn of<const ROW: usize>(&self, depth: usize) -> *const f32 {
+    fn at<const ROW: usize>(&self, depth: usize) -> *const f32 {
         self.rows[ROW].wrapping_add(self.depth.wrapping_add(depth))
     }
 
@@ -213,54 +213,55 @@ impl<const ROWS: usize> Addresses for EachRow<ROWS> {
     }
 }
 
-/// From this number of rows on it is worth finding out whether they are [even](EvenRows): the addresses of fewer stay in registers.
-const EVEN_ROWS: usize = 8;
+/// From this number of rows on it is worth finding out whether they are [strided](StridedRows): the addresses of fewer stay in
+/// registers.
+const LEAST_STRIDED_ROWS: usize = 8;
 
 /// In segments of less depth finding out takes longer than it saves.
-const EVEN_DEPTH: usize = 16;
+const LEAST_STRIDED_DEPTH: usize = 16;
 
-/// Rows at the same distance from each other, as those of one line of an image are. An instruction can add one, two, four or
-/// eight times a register to an address, so that the odd multiples of the distance are enough for all rows: they fit in
+/// Rows with the same stride from each to the next, as those of one line of an image have. An instruction can add one, two, four or
+/// eight times a register to an address, so that the odd multiples of the stride are enough for all rows: they fit in
 /// registers, where the addresses of fourteen rows do not. Loading these from the stack, for each value of the
 /// depth, would take as long as the multiplications.
 #[derive(Clone, Copy)]
-struct EvenRows {
-    /// Numbers, since rows may be of different memory: those that padding sees are somewhere else, which may be at that distance.
+struct StridedRows {
+    /// Numbers, since rows may be of different memory: those that padding sees are somewhere else, which may be just a stride away.
     first: usize,
-    /// The distance in bytes times 1, 3, 5 and so on.
+    /// The stride in bytes times 1, 3, 5 and so on.
     odd_multiples: [usize; Blocking::MOST_ROWS / 2],
 }
 
-impl EvenRows {
+impl StridedRows {
     /// If these are such rows.
     #[inline(always)]
-    fn of<const ROWS: usize>(segment: &[*const f32], tile: &Tile<'_>) -> Option<Self> {
-        if tile.segment_depth < EVEN_DEPTH {
+    fn new<const ROWS: usize>(segment: &[*const f32], tile: &Tile<'_>) -> Option<Self> {
+        if tile.segment_depth < LEAST_STRIDED_DEPTH {
             return None;
         }
         let first = segment[0].expose_provenance();
         let mut before = segment[1].expose_provenance();
-        let distance = before.wrapping_sub(first);
-        let mut is_even = true;
+        let stride = before.wrapping_sub(first);
+        let mut is_strided = true;
         for row in &segment[2..ROWS] {
             let row = row.expose_provenance();
-            is_even &= row.wrapping_sub(before) == distance;
+            is_strided &= row.wrapping_sub(before) == stride;
             before = row;
         }
-        if !is_even {
+        if !is_strided {
             return None;
         }
         // What the compiler knows to be multiples, it would multiply in each step, or keep the sums with the first address.
-        let odd_multiples = std::array::from_fn(|index| distance.wrapping_mul(2 * index + 1));
+        let odd_multiples = std::array::from_fn(|index| stride.wrapping_mul(2 * index + 1));
         let odd_multiples = std::hint::black_box(odd_multiples);
         let offset = tile.offset.wrapping_mul(size_of::<f32>());
         Some(Self { first: first.wrapping_add(offset), odd_multiples })
     }
 }
 
-impl Addresses for EvenRows {
+impl Addresses for StridedRows {
     #[inline(always)]
-    fn of<const ROW: usize>(&self, depth: usize) -> *const f32 {
+    fn at<const ROW: usize>(&self, depth: usize) -> *const f32 {
         let distance = match ROW {
             0 => 0,
             _ => {
@@ -333,7 +334,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
         let mut weights = [simd.splat(0.0); VECTORS];
         for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
         for_rows!({
-            let value = simd.splat(*rows.of::<ROW>(depth));
+            let value = simd.splat(*rows.at::<ROW>(depth));
             for_vectors!({
                 sums[ROW][VECTOR] = simd.fma(value, weights[VECTOR], sums[ROW][VECTOR]);
             });
