@@ -8,40 +8,42 @@ use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels, filter size, stride.
-type Row = (&'static str, usize, usize, usize, usize);
+type Row = (&'static str, [usize; 2], usize, usize, usize);
 
 const ROWS: &[Row] = &[
-    ("mobilenet_v1 1", 112, 32, 3, 1),
-    ("mobilenet_v1 2 stride 2", 112, 64, 3, 2),
-    ("mobilenet_v1 3", 56, 128, 3, 1),
-    ("mobilenet_v1 5", 28, 256, 3, 1),
-    ("mobilenet_v1 7", 14, 512, 3, 1),
-    ("mobilenet_v1 13", 7, 1024, 3, 1),
-    ("mobilenet_v2 2 stride 2", 112, 96, 3, 2),
-    ("mobilenet_v2 3", 56, 144, 3, 1),
-    ("mobilenet_v2 15", 7, 960, 3, 1),
-    ("mobilenet_v3 28x28", 28, 120, 5, 1),
-    ("mobilenet_v3 7x7", 7, 960, 5, 1),
-    ("efficientnet 14x14", 14, 672, 5, 1),
-    ("efficientnet stride 2", 56, 144, 5, 2),
-    ("kws", 25, 64, 3, 1),
+    ("mobilenet_v1 1", [112; 2], 32, 3, 1),
+    ("mobilenet_v1 2 stride 2", [112; 2], 64, 3, 2),
+    ("mobilenet_v1 3", [56; 2], 128, 3, 1),
+    ("mobilenet_v1 5", [28; 2], 256, 3, 1),
+    ("mobilenet_v1 7", [14; 2], 512, 3, 1),
+    ("mobilenet_v1 13", [7; 2], 1024, 3, 1),
+    ("mobilenet_v2 2 stride 2", [112; 2], 96, 3, 2),
+    ("mobilenet_v2 3", [56; 2], 144, 3, 1),
+    ("mobilenet_v2 15", [7; 2], 960, 3, 1),
+    ("mobilenet_v3 28x28", [28; 2], 120, 5, 1),
+    ("mobilenet_v3 7x7", [7; 2], 960, 5, 1),
+    ("efficientnet 14x14", [14; 2], 672, 5, 1),
+    ("efficientnet stride 2", [56; 2], 144, 5, 2),
+    ("kws", [25, 5], 64, 3, 1),
 ];
 
 fn main() {
     let settings = Settings::from_arguments();
     for &(name, size, channels, filter, stride) in ROWS {
-        let output = size.div_ceil(stride);
-        let padding = ((output - 1) * stride + filter).saturating_sub(size) / 2;
+        let output = size.map(|size| size.div_ceil(stride));
+        let padding = std::array::from_fn(|axis| {
+            ((output[axis] - 1) * stride + filter).saturating_sub(size[axis]) / 2
+        });
         let shape = Shape {
             batch: 1,
-            input: [size; 2],
+            input: size,
             input_channels: channels,
-            output: [output; 2],
+            output,
             output_channels: channels,
             filter: [filter; 2],
             stride: [stride; 2],
             dilation: [1; 2],
-            padding_before: [padding; 2],
+            padding_before: padding,
             groups: channels,
         };
         if !settings.wants(name) {

@@ -78,6 +78,7 @@ mod team;
 pub mod top_k;
 pub mod transposed_convolution;
 pub mod unpacked_convolution;
+mod unrolled;
 mod vector;
 
 pub use allowance::{Allowance, MemoryLimit, TooLarge};

@@ -62,22 +62,23 @@ impl Settings {
         if self.cold { (COLD_BYTES / bytes.max(1)).clamp(1, 500) } else { 1 }
     }
 
-    /// Prints the least time of many turns.
+    /// Prints the least and the median time of many turns.
     pub fn measure(&self, name: &str, kernel: &str, operations: u64, mut turn: impl FnMut()) {
         let begin = Instant::now();
-        let mut least = Duration::MAX;
-        let mut turns = 0_u32;
-        while turns < 5 || begin.elapsed() < TIMEOUT {
+        let mut times = Vec::new();
+        while times.len() < 5 || begin.elapsed() < TIMEOUT {
             let start = Instant::now();
             turn();
-            least = least.min(start.elapsed());
-            turns += 1;
+            times.push(start.elapsed());
         }
-        let nanoseconds = least.as_nanos().max(1) as f64;
+        times.sort_unstable();
+        let nanoseconds = times[0].as_nanos().max(1) as f64;
+        let median = times[times.len() / 2].as_nanos() as f64;
         let rate = operations as f64 / nanoseconds;
         println!(
-            "{name:32} {kernel:32} {:10.1} us {rate:7.1} GFLOP/s {:5.1} %",
+            "{name:32} {kernel:32} {:10.1} us ({:.1}) {rate:7.1} GFLOP/s {:5.1} %",
             nanoseconds / 1e3,
+            median / 1e3,
             100.0 * rate / self.peak
         );
     }

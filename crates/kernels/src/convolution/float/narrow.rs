@@ -7,12 +7,13 @@
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Panel, Panels, largest_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::shared_tasks;
 use crate::team::Pace;
 use crate::team::part;
+use crate::unrolled::unrolled;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
@@ -23,8 +24,8 @@ pub(super) struct Narrow {
     shape: Shape,
     isa: Isa,
     panels: Panels,
-    /// Each of them: a tile takes less time than finding one.
-    each_panel: Vec<Panel>,
+    /// All of them: a tile takes less time than finding one.
+    runs: Vec<Run>,
     epilogue: Epilogue,
     /// Pixels of a tile; the last one of a line overlaps the one before it.
     pixels: usize,
@@ -92,10 +93,11 @@ impl Narrow {
         let row_values = Self::row_values(shape).ok_or(TooLarge::beyond_addresses("rows"))?;
         let parts = parts.min(shape.batch * shape.output[0]);
         preparation.check_scratch::<f32>(&[parts, shape.filter[0], row_values])?;
-        let mut each_panel = preparation.room(panels.count(), "panels")?;
-        each_panel.extend((0..panels.count()).map(|index| panels.panel(index)));
+        let all = || panels.runs(0..panels.count(), usize::MAX);
+        let mut runs = preparation.room(all().count(), "panels")?;
+        runs.extend(all());
         let isa = Isa::of(preparation.set());
-        Ok(Self { shape: *shape, isa, panels, each_panel, epilogue, pixels, row_values, parts })
+        Ok(Self { shape: *shape, isa, panels, runs, epilogue, pixels, row_values, parts })
     }
 
     pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
@@ -157,13 +159,18 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn lines(&self, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
-        let Narrow { shape, row_values, .. } = self.narrow;
+        let Narrow { shape, row_values, .. } = *self.narrow;
         let height = shape.filter[0];
-        // The rows that a line sees, from above.
-        let mut places = scratch.chunks_exact_mut(*row_values);
-        let mut rows: [&mut [f32]; MOST_ROWS] =
-            std::array::from_fn(|_| places.next().unwrap_or_default());
-        let rows = &mut rows[..height];
+        // Of each row, what stays: padding.
+        for block in pace.blocks(scratch.len(), 1) {
+            scratch[block].fill(0.0);
+        }
+        // The rows that a line sees, from above, begin anywhere in here: each place is here twice.
+        let mut places = [std::ptr::null_mut::<f32>(); 2 * MOST_ROWS];
+        for (index, place) in places[..2 * height].iter_mut().enumerate() {
+            *place = scratch[index % height * row_values..][..row_values].as_mut_ptr();
+        }
+        let mut first = 0;
         let mut image_before = None;
         for line in lines {
             let (image, y) = (line / shape.output[0], line % shape.output[0]);
@@ -172,37 +179,44 @@ impl Pass<'_> {
                 _ => height,
             };
             // Rows that the line before has seen too are there already.
-            rows.rotate_left(new % height);
-            let first = y * shape.stride[0] + height - new;
-            for (index, row) in rows[height - new..].iter_mut().enumerate() {
-                self.copy(image, first + index, row, &mut pace);
+            first += new;
+            if first >= height {
+                first -= height;
+            }
+            let rows = &places[first..first + height];
+            let row = y * shape.stride[0] + height - new;
+            for (index, place) in rows[height - new..].iter().enumerate() {
+                // SAFETY: a place has `row_values` values, and nothing else refers to them.
+                let to = unsafe { std::slice::from_raw_parts_mut(*place, row_values) };
+                self.copy(image, row + index, to, &mut pace);
             }
             self.line(line, rows, &mut pace);
         }
     }
 
-    /// A row of the image, padding in front of it, and behind it as much as there is room for.
+    /// A row of the image, behind the padding in front of it, as much of it as there is room for.
     fn copy(&self, image: usize, row: usize, to: &mut [f32], pace: &mut Pace<'_>) {
         let shape = &self.narrow.shape;
         let [height, width] = shape.input;
         let channels = shape.input_channels;
-        let Some(y) = row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) else {
-            to.fill(0.0);
-            return;
-        };
-        let from = &self.input[(image * height + y) * width * channels..][..width * channels];
-        let (before, rest) = to.split_at_mut((shape.padding_before[1] * channels).min(to.len()));
-        let (values, behind) = rest.split_at_mut(from.len().min(rest.len()));
-        before.fill(0.0);
-        for block in pace.blocks(values.len(), 1) {
-            values[block.clone()].copy_from_slice(&from[block]);
+        let padding = (shape.padding_before[1] * channels).min(to.len());
+        let to = &mut to[padding..];
+        let count = (width * channels).min(to.len());
+        let to = &mut to[..count];
+        match row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) {
+            Some(y) => {
+                let from = &self.input[(image * height + y) * width * channels..][..count];
+                for block in pace.blocks(count, 1) {
+                    to[block.clone()].copy_from_slice(&from[block]);
+                }
+            }
+            None => to.fill(0.0),
         }
-        behind.fill(0.0);
     }
 
     /// A line of the output, all channels.
-    fn line(&self, line: usize, rows: &[&mut [f32]], pace: &mut Pace<'_>) {
-        let Narrow { shape, isa, panels, each_panel, epilogue, pixels, .. } = self.narrow;
+    fn line(&self, line: usize, rows: &[*mut f32], pace: &mut Pace<'_>) {
+        let Narrow { shape, isa, panels, runs, epilogue, pixels, .. } = self.narrow;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
         let mut x = 0;
@@ -212,28 +226,32 @@ impl Pass<'_> {
                 return;
             }
             x = x.min(width - pixels);
-            for panel in each_panel {
+            for run in runs {
+                let panel = &run.first;
                 let start = |stride| (line * width + x) * stride + panel.columns.start;
                 let tile = Tile {
                     rows,
                     offset: x * step,
                     step,
                     span: shape.filter[1] * shape.input_channels,
-                    panel: panels.values(panel).as_ptr(),
-                    output: self.output.pointer(start(self.output_stride)),
-                    output_stride: self.output_stride,
-                    residual: self
-                        .residual
-                        .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
-                    residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
-                    columns: panel.columns.len(),
+                    panel: panels.values_of_run(panels.all_values(), run).as_ptr(),
+                    panels: run.count,
+                    target: Target {
+                        output: self.output.pointer(start(self.output_stride)),
+                        output_stride: self.output_stride,
+                        residual: self.residual.map(|residual| {
+                            residual.values[start(residual.pixel_stride)..].as_ptr()
+                        }),
+                        residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                        columns: panel.columns.len(),
+                    },
                     epilogue,
                 };
                 // SAFETY: a row has the values of all columns that pixels of a line see, which `run` has
-                // compared with `row_values`, and of which these are some. The panel has as many rows
-                // as the filter has values for a channel, and is for the vectors of `isa`, as `new` has
-                // seen. Output and residual were seen by `run` to have all pixels and channels, and each
-                // line is one task's only.
+                // compared with `row_values`, and of which these are some. The panels have as many rows
+                // as the filter has values for a channel, and are for the vectors of `isa`, as `new` has
+                // seen; of more than one, all are whole. Output and residual were seen by `run` to have all pixels and
+                // channels, and each line is one task's only.
                 unsafe { run_tile(*isa, *pixels, panel.vectors, &tile) };
             }
             x += pixels;
@@ -241,10 +259,10 @@ impl Pass<'_> {
     }
 }
 
-/// Pixels side by side and the channels of a panel.
+/// Pixels side by side and the channels of some panels.
 struct Tile<'a> {
     /// The rows of the image that are seen.
-    rows: &'a [&'a mut [f32]],
+    rows: &'a [*mut f32],
     /// Where in them is what the first pixel sees.
     offset: usize,
     /// From one pixel to what the next one sees.
@@ -252,22 +270,10 @@ struct Tile<'a> {
     /// How many values of each row a pixel sees.
     span: usize,
     panel: *const f32,
-    output: *mut f32,
-    output_stride: usize,
-    residual: Option<*const f32>,
-    residual_stride: usize,
-    columns: usize,
+    /// How many panels there are; of more than one each has all columns.
+    panels: usize,
+    target: Target,
     epilogue: &'a Epilogue,
-}
-
-/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
-macro_rules! unrolled {
-    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
 }
 
 /// How many values of a row are read together.
@@ -298,80 +304,66 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
             unreachable!("no such tile");
         }
         let tile = self.0;
-        // A copy, which no store to the output can be thought to change.
-        let epilogue = *tile.epilogue;
-        // SAFETY: as `run_tile` was promised.
-        unsafe {
-            let mut panel = tile.panel;
-            let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
-            for_vectors!({
-                let bias = load(simd, panel.add(VECTOR * S::LANES));
-                for_pixels!({ sums[PIXEL][VECTOR] = bias });
-            });
-            panel = panel.add(VECTORS * S::LANES);
-            // Three pixels from one address, by the way that processors compute addresses.
-            let (once, twice) = (tile.step, 2 * tile.step);
-            let group = 3 * tile.step;
-            // What one value of each pixel adds.
-            macro_rules! step {
-                ($values:expr, $weights:expr) => {
-                    let (values, from) = ($values, $weights);
-                    let mut weights = [simd.splat(0.0); VECTORS];
-                    for_vectors!({ weights[VECTOR] = load(simd, from.add(VECTOR * S::LANES)) });
-                    for_pixels!({
-                        let of_group = values.add(group.wrapping_mul(PIXEL / 3));
-                        let value = simd.splat(*match PIXEL % 3 {
-                            0 => of_group,
-                            1 => of_group.add(once),
-                            _ => of_group.add(twice),
-                        });
-                        for_vectors!({
-                            sums[PIXEL][VECTOR] =
-                                simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
-                        });
-                    });
-                };
-            }
-            for row in tile.rows {
-                let mut at = row.as_ptr().add(tile.offset);
-                // Four at a time: rows of filters are short, and a loop of few rounds costs as much as they do.
-                let mut left = tile.span;
-                while left >= 4 {
-                    unrolled! { ROUND < FOUR, 0 1 2 3 => {
-                        step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
-                    } }
-                    at = at.add(4);
-                    panel = panel.add(4 * VECTORS * S::LANES);
-                    left -= 4;
-                }
-                while left > 0 {
-                    step!(at, panel);
-                    at = at.add(1);
-                    panel = panel.add(VECTORS * S::LANES);
-                    left -= 1;
-                }
-            }
-            for_pixels!({
+        // Copies, which no store to the output can be thought to change.
+        let (epilogue, mut target) = (*tile.epilogue, tile.target);
+        let mut panel = tile.panel;
+        for _ in 0..tile.panels {
+            // SAFETY: as `run_tile` was promised.
+            unsafe {
+                let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
                 for_vectors!({
-                    let column = VECTOR * S::LANES;
-                    let wanted = (tile.columns - column).min(S::LANES);
-                    let mut value = sums[PIXEL][VECTOR];
-                    if let Some(residual) = tile.residual {
-                        let from =
-                            residual.add(tile.residual_stride.wrapping_mul(PIXEL)).add(column);
-                        let from = std::slice::from_raw_parts(from, wanted);
-                        value = simd.add(value, simd.load_partial(from, 0.0));
-                    }
-                    value = epilogue.apply(simd, value);
-                    let to = tile.output.add(tile.output_stride.wrapping_mul(PIXEL)).add(column);
-                    let to = std::slice::from_raw_parts_mut(to, wanted);
-                    if wanted == S::LANES {
-                        simd.store(value, to);
-                    } else {
-                        simd.store_partial(value, to);
-                    }
+                    let bias = load(simd, panel.add(VECTOR * S::LANES));
+                    for_pixels!({ sums[PIXEL][VECTOR] = bias });
                 });
-            });
+                panel = panel.add(VECTORS * S::LANES);
+                // Three pixels from one address, by the way that processors compute addresses.
+                let (once, twice) = (tile.step, 2 * tile.step);
+                let group = 3 * tile.step;
+                // What one value of each pixel adds.
+                macro_rules! step {
+                    ($values:expr, $weights:expr) => {
+                        let (values, from) = ($values, $weights);
+                        let mut weights = [simd.splat(0.0); VECTORS];
+                        for_vectors!({ weights[VECTOR] = load(simd, from.add(VECTOR * S::LANES)) });
+                        for_pixels!({
+                            let of_group = values.add(group.wrapping_mul(PIXEL / 3));
+                            let value = simd.splat(*match PIXEL % 3 {
+                                0 => of_group,
+                                1 => of_group.add(once),
+                                _ => of_group.add(twice),
+                            });
+                            for_vectors!({
+                                sums[PIXEL][VECTOR] =
+                                    simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                            });
+                        });
+                    };
+                }
+                for row in tile.rows {
+                    let mut at = row.cast_const().add(tile.offset);
+                    // Four at a time: rows of filters are short, and a loop of few rounds costs as much as they do.
+                    let mut left = tile.span;
+                    while left >= 4 {
+                        unrolled! { ROUND < FOUR, 0 1 2 3 => {
+                            step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
+                        } }
+                        at = at.add(4);
+                        panel = panel.add(4 * VECTORS * S::LANES);
+                        left -= 4;
+                    }
+                    while left > 0 {
+                        step!(at, panel);
+                        at = at.add(1);
+                        panel = panel.add(VECTORS * S::LANES);
+                        left -= 1;
+                    }
+                }
+                finish(simd, &target, &epilogue, sums);
+            }
+            // The next panel is right behind this one.
+            target.output = target.output.wrapping_add(VECTORS * S::LANES);
+            target.residual =
+                target.residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
         }
     }
 }
@@ -394,10 +386,10 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 /// Computes a tile.
 ///
 /// # Safety
-/// Each row has `offset + (pixels - 1) * step + span` values at least; the panel is `vectors` vectors
+/// Each row has `offset + (pixels - 1) * step + span` values at least; a panel is `vectors` vectors
 /// wide, with the biases and a row for each of the rows' span; `columns` is more than those of all
-/// vectors but the last and at most those of all; output and residual have the same number of values for each
-/// pixel, and no one else touches those of the output.
+/// vectors but the last and at most those of all, which it is if there is more than one panel; output and residual have
+/// the columns of all panels for each pixel, and no one else touches those of the output.
 unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {

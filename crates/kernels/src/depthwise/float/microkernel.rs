@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::gemm::float::Epilogue;
+use crate::unrolled::unrolled;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most pixels of a tile.
@@ -36,16 +37,6 @@ pub(super) struct Tile<'a> {
     pub(super) residual: Option<*const f32>,
     pub(super) residual_stride: usize,
     pub(super) epilogue: &'a Epilogue,
-}
-
-/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
-macro_rules! unrolled {
-    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
 }
 
 macro_rules! for_pixels {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::gemm::float::Epilogue;
+use crate::unrolled::unrolled;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Some output rows of an image, all columns of them and all channels of some panels.
@@ -72,16 +73,6 @@ pub(super) const fn most_rows(registers: usize, filter: usize, stride: usize) ->
         MOST_ROWS.. => MOST_ROWS,
         _ => rows,
     }
-}
-
-/// Repeats a statement with a constant index; see `gemm::float::microkernel`.
-macro_rules! unrolled {
-    ($index:ident < $count:expr, $($number:literal)* => $body:block) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
 }
 
 struct Microkernel<'a, const FILTER: usize, const STRIDE: usize, const ROWS: usize>(&'a Strip<'a>);

@@ -1,5 +1,6 @@
 //! [`Epilogue`]: what is done to a sum before it is stored.
 
+use crate::unrolled::unrolled;
 use crate::vector::Simd;
 
 /// What becomes of a sum of products and its bias, after the residual operand has been added: it is
@@ -13,6 +14,16 @@ pub struct Epilogue {
     /// Whether HARD_SWISH follows.
     pub hard_swish: bool,
 }
+
+/// Repeats a statement for each vector `sums[ROW][VECTOR]` of the largest tiles.
+macro_rules! for_sums {
+    ($body:block) => {
+        unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 => {
+            unrolled! { VECTOR < VECTORS, 0 1 2 => $body }
+        } }
+    };
+}
+pub(super) use for_sums;
 
 impl Epilogue {
     /// The sum as it is.
@@ -31,12 +42,28 @@ impl Epilogue {
         // Of a NaN and a number, these take the second.
         let value = simd.max(simd.splat(self.min), value);
         let value = simd.min(simd.splat(self.max), value);
-        if !self.hard_swish {
-            return value;
+        if self.hard_swish { hard_swish(simd, value) } else { value }
+    }
+
+    /// As [`Self::apply`], to all sums of a tile. It is asked once what is to be done, and nothing is done that
+    /// changes no number: for each sum, that would take longer than the work itself.
+    #[inline(always)]
+    pub(super) fn apply_to_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+        &self,
+        simd: S,
+        sums: &mut [[S::F; VECTORS]; ROWS],
+    ) {
+        if self.min > f32::NEG_INFINITY {
+            let min = simd.splat(self.min);
+            for_sums!({ sums[ROW][VECTOR] = simd.max(min, sums[ROW][VECTOR]) });
         }
-        let gate = simd.max(simd.splat(0.0), simd.add(value, simd.splat(3.0)));
-        let gate = simd.min(simd.splat(6.0), gate);
-        simd.mul(value, simd.mul(gate, simd.splat(1.0 / 6.0)))
+        if self.max < f32::INFINITY {
+            let max = simd.splat(self.max);
+            for_sums!({ sums[ROW][VECTOR] = simd.min(max, sums[ROW][VECTOR]) });
+        }
+        if self.hard_swish {
+            for_sums!({ sums[ROW][VECTOR] = hard_swish(simd, sums[ROW][VECTOR]) });
+        }
     }
 
     /// The same of one number.
@@ -46,6 +73,14 @@ impl Epilogue {
         let value = if value > self.max { self.max } else { value };
         if self.hard_swish { value * (value + 3.0).clamp(0.0, 6.0) / 6.0 } else { value }
     }
+}
+
+/// `x * clamp(x + 3, 0, 6) / 6`.
+#[inline(always)]
+fn hard_swish<S: Simd>(simd: S, value: S::F) -> S::F {
+    let gate = simd.max(simd.splat(0.0), simd.add(value, simd.splat(3.0)));
+    let gate = simd.min(simd.splat(6.0), gate);
+    simd.mul(value, simd.mul(gate, simd.splat(1.0 / 6.0)))
 }
 
 impl Default for Epilogue {

@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
-use super::tile::{LINE, Tile, finish_partial, prefetch};
+use super::tile::{LINE, Tile, finish, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
+use crate::unrolled::unrolled;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// How large a tile may be.
@@ -64,17 +65,6 @@ const PARTS_BETWEEN: usize = 16;
 /// The biases of parts after the first, for the widest panel.
 static ZEROS: [f32; 32] = [0.0; 32];
 
-/// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
-/// would be unrolled too late for the sums to be kept in registers.
-macro_rules! unrolled {
-    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
-}
-
 macro_rules! for_rows {
     ($body:block) => {
         unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 => $body }
@@ -103,10 +93,10 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             unreachable!("no such tile");
         }
         let Self { tile, mut biases } = self;
-        let (mut panel, mut output, mut residual) = (tile.panel, tile.output, tile.residual);
+        let (mut panel, mut target) = (tile.panel, tile.target());
         for _ in 0..tile.panels {
             for_rows!({
-                let row = output.wrapping_add(tile.output_stride.wrapping_mul(ROW));
+                let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
                 prefetch_to_write(row);
                 if VECTORS * S::LANES > LINE {
                     prefetch_to_write(row.wrapping_add(LINE));
@@ -136,41 +126,13 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                         }
                     };
                 }
-                if tile.columns == VECTORS * S::LANES {
-                    for_rows!({
-                        for_vectors!({
-                            let mut value = sums[ROW][VECTOR];
-                            if let Some(residual) = residual {
-                                let from = residual
-                                    .add(tile.residual_stride.wrapping_mul(ROW))
-                                    .add(VECTOR * S::LANES);
-                                value = simd.add(value, load(simd, from));
-                            }
-                            value = epilogue.apply(simd, value);
-                            let to = output
-                                .add(tile.output_stride.wrapping_mul(ROW))
-                                .add(VECTOR * S::LANES);
-                            simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
-                        });
-                    });
-                } else {
-                    // Through a copy in memory, so that this rare case takes little code; indices that
-                    // are not constant would keep the sums themselves there.
-                    let mut copies = [[simd.splat(0.0); VECTORS]; ROWS];
-                    for_rows!({
-                        for_vectors!({ copies[ROW][VECTOR] = sums[ROW][VECTOR] });
-                    });
-                    for (row, copies) in copies.iter().enumerate() {
-                        for (vector, &copy) in copies.iter().enumerate() {
-                            finish_partial(simd, tile, [row, vector], copy);
-                        }
-                    }
-                }
+                finish(simd, &target, &epilogue, sums);
             }
             // The next panel is right behind this one, and begins with its own biases.
             biases = panel;
-            output = output.wrapping_add(VECTORS * S::LANES);
-            residual = residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
+            target.output = target.output.wrapping_add(VECTORS * S::LANES);
+            target.residual =
+                target.residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
         }
     }
 }

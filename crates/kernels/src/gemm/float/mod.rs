@@ -26,10 +26,10 @@ mod turn_avx512;
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
 pub(crate) use packed::PackedProduct;
-pub(crate) use panels::{Panel, Panels, Run, Unpacked};
+pub(crate) use panels::{Panels, Run, Unpacked};
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 pub(crate) use split::SplitProduct;
-pub(crate) use tile::{Tile, ahead};
+pub(crate) use tile::{Target, Tile, ahead, finish, finish_whole};
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};

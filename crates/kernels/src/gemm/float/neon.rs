@@ -7,7 +7,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::tile::{Tile, finish_partial, prefetch};
+use super::tile::{Tile, finish, prefetch};
 use crate::vector::Simd;
 use std::arch::aarch64::*;
 
@@ -29,18 +29,18 @@ pub(super) unsafe fn run_part<S: Simd<F = float32x4x2_t>>(
     biases: *const f32,
 ) {
     let run = match (rows, vectors) {
-        (1, 1) => run::<S, 1, 2>,
-        (2, 1) => run::<S, 2, 2>,
-        (3, 1) => run::<S, 3, 2>,
-        (4, 1) => run::<S, 4, 2>,
-        (5, 1) => run::<S, 5, 2>,
-        (6, 1) => run::<S, 6, 2>,
-        (1, 2) => run::<S, 1, 4>,
-        (2, 2) => run::<S, 2, 4>,
-        (3, 2) => run::<S, 3, 4>,
-        (4, 2) => run::<S, 4, 4>,
-        (5, 2) => run::<S, 5, 4>,
-        (6, 2) => run::<S, 6, 4>,
+        (1, 1) => run::<S, 1, 1, 2>,
+        (2, 1) => run::<S, 2, 1, 2>,
+        (3, 1) => run::<S, 3, 1, 2>,
+        (4, 1) => run::<S, 4, 1, 2>,
+        (5, 1) => run::<S, 5, 1, 2>,
+        (6, 1) => run::<S, 6, 1, 2>,
+        (1, 2) => run::<S, 1, 2, 4>,
+        (2, 2) => run::<S, 2, 2, 4>,
+        (3, 2) => run::<S, 3, 2, 4>,
+        (4, 2) => run::<S, 4, 2, 4>,
+        (5, 2) => run::<S, 5, 2, 4>,
+        (6, 2) => run::<S, 6, 2, 4>,
         _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
     };
     // SAFETY: as the caller promises.
@@ -48,8 +48,13 @@ pub(super) unsafe fn run_part<S: Simd<F = float32x4x2_t>>(
 }
 
 /// # Safety
-/// As of [`run_part`], for `ROWS` rows and half as many vectors as `REGISTERS`.
-unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: usize>(
+/// As of [`run_part`], for `ROWS` rows and `VECTORS` vectors, which have `REGISTERS` registers.
+unsafe fn run<
+    S: Simd<F = float32x4x2_t>,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const REGISTERS: usize,
+>(
     simd: S,
     tile: &Tile<'_>,
     from: *const f32,
@@ -97,7 +102,15 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
                 depth += 1;
             }
         }
-        finish(simd, tile, &sums);
+        let mut vectors = [[simd.splat(0.0); VECTORS]; ROWS];
+        for row in 0..ROWS {
+            for vector in 0..VECTORS {
+                let registers = &sums[row];
+                vectors[row][vector] =
+                    float32x4x2_t(registers[2 * vector], registers[2 * vector + 1]);
+            }
+        }
+        finish(simd, &tile.target(), tile.epilogue, vectors);
     }
 }
 
@@ -118,40 +131,6 @@ unsafe fn step<const LANE: i32, const ROWS: usize, const REGISTERS: usize>(
             for row in 0..ROWS {
                 sums[row][register] =
                     vfmaq_laneq_f32::<LANE>(sums[row][register], weights, values[row]);
-            }
-        }
-    }
-}
-
-/// Adds the residual, applies the epilogue, and stores.
-///
-/// # Safety
-/// As of [`run`].
-#[inline(always)]
-unsafe fn finish<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: usize>(
-    simd: S,
-    tile: &Tile<'_>,
-    sums: &Sums<ROWS, REGISTERS>,
-) {
-    let is_full = tile.columns == REGISTERS * COLUMNS;
-    for row in 0..ROWS {
-        for vector in 0..REGISTERS / 2 {
-            let mut value = float32x4x2_t(sums[row][2 * vector], sums[row][2 * vector + 1]);
-            // SAFETY: as the caller promises.
-            unsafe {
-                if !is_full {
-                    finish_partial(simd, tile, [row, vector], value);
-                    continue;
-                }
-                let column = vector * S::LANES;
-                if let Some(residual) = tile.residual {
-                    let from = residual.add(row * tile.residual_stride + column);
-                    let from = std::slice::from_raw_parts(from, S::LANES);
-                    value = simd.add(value, simd.load(from));
-                }
-                value = tile.epilogue.apply(simd, value);
-                let to = tile.output.add(row * tile.output_stride + column);
-                simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
             }
         }
     }

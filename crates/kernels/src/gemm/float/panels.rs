@@ -264,7 +264,7 @@ impl Panels {
     }
 
     /// The values of all panels of a run, out of those of all.
-    pub(super) fn values_of_run<'a>(&self, all: &'a [f32], run: &Run) -> &'a [f32] {
+    pub(crate) fn values_of_run<'a>(&self, all: &'a [f32], run: &Run) -> &'a [f32] {
         &all[run.first.start..][..run.count * self.cut.panel_values(&run.first)]
     }
 
@@ -324,16 +324,26 @@ impl Cut {
     fn panel(&self, index: usize) -> Panel {
         let Blocking { lanes, .. } = self.blocking;
         let width = self.blocking.columns();
-        let by_group = self.panels_of_group();
-        let (group, first) = (index / by_group, index % by_group * width);
+        // Of one group nothing is divided: there are panels of a few nanoseconds.
+        let (group, first) = match self.groups {
+            1 => (0, index * width),
+            _ => {
+                let by_group = self.panels_of_group();
+                (index / by_group, index % by_group * width)
+            }
+        };
         let columns = width.min(self.group_columns - first);
         let start = group * self.group_columns + first;
-        let rows = 1 + self.depth;
+        let before = match group {
+            0 => 0,
+            _ => group * self.group_columns.next_multiple_of(lanes),
+        };
+        let whole = columns == width;
         Panel {
             group,
             columns: start..start + columns,
-            vectors: columns.div_ceil(lanes),
-            start: rows * (group * self.group_columns.div_ceil(lanes) * lanes + first),
+            vectors: if whole { self.blocking.vectors } else { columns.div_ceil(lanes) },
+            start: (1 + self.depth) * (before + first),
         }
     }
 

@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
+use super::epilogue::for_sums;
+use crate::unrolled::unrolled;
 use crate::vector::Simd;
 
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
@@ -35,6 +37,17 @@ pub(crate) struct Tile<'a> {
 }
 
 impl Tile<'_> {
+    /// Where the values of the first panel's columns go.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            output: self.output,
+            output_stride: self.output_stride,
+            residual: self.residual,
+            residual_stride: self.residual_stride,
+            columns: self.columns,
+        }
+    }
+
     /// The part of one of the panels, each of which has this many values.
     pub(super) fn part(&self, index: usize, values: usize) -> Self {
         let columns = index.wrapping_mul(self.columns);
@@ -89,30 +102,106 @@ pub(super) fn prefetch(address: *const f32) {
     let _ = address;
 }
 
-/// Stores the columns of a vector that are wanted.
+/// Where the values of a tile go.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    /// The first value.
+    pub(crate) output: *mut f32,
+    /// From one row to the next.
+    pub(crate) output_stride: usize,
+    /// What is added, laid out as the output, if anything.
+    pub(crate) residual: Option<*const f32>,
+    /// From one row to the next.
+    pub(crate) residual_stride: usize,
+    /// How many columns are wanted; more than those of all vectors but the last.
+    pub(crate) columns: usize,
+}
+
+/// Adds the residual, applies the epilogue, and stores the columns that are wanted.
 ///
 /// # Safety
-/// As [`run_tile`](super::run_tile).
+/// Output and residual have the columns that are wanted in each of `ROWS` rows, and no one else touches those of the output
+/// meanwhile.
 #[inline(always)]
-pub(super) unsafe fn finish_partial<S: Simd>(
+pub(crate) unsafe fn finish<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    tile: &Tile<'_>,
-    [row, vector]: [usize; 2],
-    mut value: S::F,
+    target: &Target,
+    epilogue: &Epilogue,
+    sums: [[S::F; VECTORS]; ROWS],
 ) {
-    let column = vector * S::LANES;
-    let wanted = S::LANES.min(tile.columns - column);
-    if let Some(residual) = tile.residual {
-        // SAFETY: all columns of the residual are there.
-        let from = unsafe {
-            std::slice::from_raw_parts(residual.add(row * tile.residual_stride + column), wanted)
-        };
-        value = simd.add(value, simd.load_partial(from, 0.0));
+    if target.columns != VECTORS * S::LANES {
+        // SAFETY: as the caller promises.
+        unsafe { finish_partial(simd, target, epilogue, &sums) };
+        return;
     }
-    value = tile.epilogue.apply(simd, value);
-    // SAFETY: all columns of the output are there, and no one else's.
-    let to = unsafe {
-        std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
-    };
-    simd.store_partial(value, to);
+    // SAFETY: as the caller promises: all columns are wanted.
+    unsafe { finish_whole(simd, target, epilogue, sums) };
+}
+
+/// As [`finish`], where all columns of the vectors are wanted.
+///
+/// # Safety
+/// As of [`finish`].
+#[inline(always)]
+pub(crate) unsafe fn finish_whole<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    target: &Target,
+    epilogue: &Epilogue,
+    mut sums: [[S::F; VECTORS]; ROWS],
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(residual) = target.residual {
+            for_sums!({
+                let from =
+                    residual.add(target.residual_stride.wrapping_mul(ROW)).add(VECTOR * S::LANES);
+                let from = std::slice::from_raw_parts(from, S::LANES);
+                sums[ROW][VECTOR] = simd.add(sums[ROW][VECTOR], simd.load(from));
+            });
+        }
+        epilogue.apply_to_tile(simd, &mut sums);
+        for_sums!({
+            let to =
+                target.output.add(target.output_stride.wrapping_mul(ROW)).add(VECTOR * S::LANES);
+            simd.store(sums[ROW][VECTOR], std::slice::from_raw_parts_mut(to, S::LANES));
+        });
+    }
+}
+
+/// As [`finish`], where the last vector is not wanted whole: through a copy in memory, so that this rare case takes little code;
+/// indices that are not constant would keep the sums themselves there.
+///
+/// # Safety
+/// As of [`finish`].
+#[inline(always)]
+unsafe fn finish_partial<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    target: &Target,
+    epilogue: &Epilogue,
+    sums: &[[S::F; VECTORS]; ROWS],
+) {
+    let mut copies = [[simd.splat(0.0); VECTORS]; ROWS];
+    for_sums!({ copies[ROW][VECTOR] = sums[ROW][VECTOR] });
+    for (row, copies) in copies.iter().enumerate() {
+        for (vector, &copy) in copies.iter().enumerate() {
+            let column = vector * S::LANES;
+            let wanted = S::LANES.min(target.columns - column);
+            let mut value = copy;
+            if let Some(residual) = target.residual {
+                // SAFETY: all columns of the residual are there.
+                let from = unsafe {
+                    let from = residual.add(row * target.residual_stride + column);
+                    std::slice::from_raw_parts(from, wanted)
+                };
+                value = simd.add(value, simd.load_partial(from, 0.0));
+            }
+            value = epilogue.apply(simd, value);
+            // SAFETY: all columns of the output are there, and no one else's.
+            let to = unsafe {
+                let to = target.output.add(row * target.output_stride + column);
+                std::slice::from_raw_parts_mut(to, wanted)
+            };
+            simd.store_partial(value, to);
+        }
+    }
 }

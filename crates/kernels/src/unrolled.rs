@@ -1,0 +1,13 @@
+//! [`unrolled`]: loops whose indices are constants.
+
+/// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
+/// would be unrolled too late for the values of an array to be kept in registers.
+macro_rules! unrolled {
+    ($index:ident < $count:expr, $($number:literal)* => $body:block) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+pub(crate) use unrolled;
