@@ -11,10 +11,6 @@ use nnhal_kernels::{InstructionSet, Lines, Team, for_each_slice};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The most bytes of values of a small plan, and its most additions and multiplications.
-const SMALL_BYTES: usize = 512 << 10;
-const SMALL_ARITHMETIC: u64 = 8_000_000;
-
 /// What one execution needs and no other one may use at the same time.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -116,19 +112,12 @@ impl Plan {
         team: &mut Team,
     ) -> Result<(), EngineError> {
         // While others wake up, the inputs are copied.
-        team.begin(self.is_small());
+        team.begin(self.is_small);
         let is_over = || context.budget.check_inside().is_err();
         let result =
             team.until(&is_over, |team| self.run_awake(endpoints, context, workspace, team));
         team.end();
         result
-    }
-
-    /// Whether an execution takes no longer than waking a thread does, so far as is known.
-    fn is_small(&self) -> bool {
-        self.arena_bytes <= SMALL_BYTES
-            && self.steps.iter().map(|step| step.kernel.arithmetic()).sum::<u64>()
-                <= SMALL_ARITHMETIC
     }
 
     fn run_awake(

@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     outputs: Vec<Output>,
     pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
+    /// Whether an execution takes no longer than waking a thread does, so far as is known.
+    is_small: bool,
     /// For the floats of 16 bits of inputs and outputs.
     set: InstructionSet,
     /// Counts what executions take.
@@ -41,6 +43,10 @@ pub(crate) struct Plan {
     /// Count what the plan holds.
     charges: Vec<Charge>,
 }
+
+/// The most bytes of values of a small plan, and its most additions and multiplications.
+const SMALL_BYTES: usize = 512 << 10;
+const SMALL_ARITHMETIC: u64 = 8_000_000;
 
 /// A kernel with its operands.
 #[derive(Debug)]
@@ -415,12 +421,15 @@ impl Builder<'_, '_> {
             });
         }
         charges.push(self.held);
+        let arithmetic: u64 = steps.iter().map(|step: &Step| step.kernel.arithmetic()).sum();
+        let is_small = memory.bytes <= SMALL_BYTES && arithmetic <= SMALL_ARITHMETIC;
         let plan = Plan {
             steps,
             inputs,
             outputs,
             constants: self.constants,
             arena_bytes: memory.bytes,
+            is_small,
             set: self.settings.instruction_set,
             ledger: self.ledger.clone(),
             charges,

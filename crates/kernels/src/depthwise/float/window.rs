@@ -75,6 +75,15 @@ pub(super) const fn most_rows(registers: usize, filter: usize, stride: usize) ->
     }
 }
 
+/// Whether the weights of a vector of channels stay in registers while the filter slides. Otherwise the values of a column of the
+/// input do, while the weights are read. Of nine weights, that is so if they fit beside the sums, a value and the bias, and
+/// if the values would not fit beside the sums and a weight either.
+const fn keeps_weights(registers: usize, filter: usize, stride: usize, rows: usize) -> bool {
+    let sums = rows * filter.div_ceil(stride);
+    let values = (rows - 1) * stride + filter;
+    filter == 3 && (sums + 9 + 2 <= registers || sums + values + 1 > registers)
+}
+
 struct Microkernel<'a, const FILTER: usize, const STRIDE: usize, const ROWS: usize>(&'a Strip<'a>);
 
 impl<const FILTER: usize, const STRIDE: usize, const ROWS: usize> Kernel
@@ -133,9 +142,9 @@ unsafe fn slide<
         let panel = strip.panels.add(channel * (1 + FILTER * FILTER));
         let bias = load(simd, panel);
         let panel = panel.add(S::LANES);
-        // Few enough to stay in registers, or read again for each column.
+        // If they stay in registers.
         let mut weights = [bias; 9];
-        if FILTER == 3 {
+        if const { keeps_weights(S::REGISTERS, FILTER, STRIDE, ROWS) } {
             unrolled! { TAP < 9, 0 1 2 3 4 5 6 7 8 => {
                 weights[TAP] = load(simd, panel.add(TAP * S::LANES));
             }}
@@ -154,12 +163,12 @@ unsafe fn slide<
                 if seen < strip.columns {
                     let at = input.wrapping_add(seen.wrapping_mul(strip.column_step));
                     let tap = FILTER - STRIDE + NEW;
-                    if FILTER == 3 {
+                    if const { keeps_weights(S::REGISTERS, FILTER, STRIDE, ROWS) } {
                         add_column::<S, FULL, FILTER, STRIDE, ROWS>(
                             simd, strip, at, wanted, tap, &weights, &mut sums,
                         );
                     } else {
-                        add_column_of_many::<S, FULL, FILTER, STRIDE, ROWS>(
+                        add_column_by_weights::<S, FULL, FILTER, STRIDE, ROWS>(
                             simd, strip, at, wanted, tap, panel, &mut sums,
                         );
                     }
@@ -242,14 +251,14 @@ unsafe fn add_column<
     }}
 }
 
-/// As [`add_column`], with filters whose weights do not fit in the registers: each is loaded once
+/// As [`add_column`], with the values in registers: each weight is loaded once
 /// for all rows, and rows that are not seen count as zero.
 ///
 /// # Safety
 /// As [`add_column`]; the panel has the weights of all taps.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn add_column_of_many<
+unsafe fn add_column_by_weights<
     S: Simd,
     const FULL: bool,
     const FILTER: usize,
