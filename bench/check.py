@@ -19,6 +19,7 @@ layer rounds, and a deep network makes steps of differences.
 """
 
 import argparse
+import glob
 import json
 import os
 import shlex
@@ -85,9 +86,16 @@ def as_text(gap):
                      + ([f"{steps} steps"] if steps is not None else []))
 
 
+def models_at(path):
+    """The models of a folder, or the one at this path."""
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(glob.glob(os.path.join(glob.escape(path), "*.tflite")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("models", nargs="+", help=".tflite files")
+    parser.add_argument("models", nargs="+", help=".tflite files, or folders with such")
     parser.add_argument("--run", required=True, metavar="COMMAND",
                         help="a command with {model} {threads} {outputs}")
     parser.add_argument("--threads", default="1,2", help="thread counts (default 1,2)")
@@ -95,9 +103,12 @@ def main():
     parser.add_argument("--steps", type=int, default=3,
                         help="most, of quantized outputs, beyond LiteRT's own")
     args = parser.parse_args()
+    models = [model for path in args.models for model in models_at(path)]
+    if not models:
+        parser.error(f"no .tflite files in {', '.join(args.models)}")
     failed = 0
     print("| model | threads | from LiteRT | LiteRT's two ways | |\n|---|--:|--:|--:|---|")
-    for model in args.models:
+    for model in models:
         name = os.path.splitext(os.path.basename(model))[0]
         inputs, fast = litert_outputs(model, "litert")
         _, plain = litert_outputs(model, "litert_builtin")
