@@ -166,9 +166,11 @@ impl Pass<'_> {
             scratch[block].fill(0.0);
         }
         // The rows that a line sees, from above, begin anywhere in here: each place is here twice.
-        let mut places = [std::ptr::null_mut::<f32>(); 2 * MOST_ROWS];
+        assert_eq!(scratch.len(), height * row_values, "values of scratch memory");
+        let start = scratch.as_mut_ptr();
+        let mut places = [start; 2 * MOST_ROWS];
         for (index, place) in places[..2 * height].iter_mut().enumerate() {
-            *place = scratch[index % height * row_values..][..row_values].as_mut_ptr();
+            *place = start.wrapping_add(index % height * row_values);
         }
         let mut first = 0;
         let mut image_before = None;
@@ -186,7 +188,7 @@ impl Pass<'_> {
             let rows = &places[first..first + height];
             let row = y * shape.stride[0] + height - new;
             for (index, place) in rows[height - new..].iter().enumerate() {
-                // SAFETY: a place has `row_values` values, and nothing else refers to them.
+                // SAFETY: the scratch memory has `row_values` values for each place, and no other slice of them is in use.
                 let to = unsafe { std::slice::from_raw_parts_mut(*place, row_values) };
                 self.copy(image, row + index, to, &mut pace);
             }
