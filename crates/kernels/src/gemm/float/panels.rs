@@ -325,19 +325,17 @@ impl Cut {
         let Blocking { lanes, .. } = self.blocking;
         let width = self.blocking.columns();
         // Of one group nothing is divided: there are panels of a few nanoseconds.
-        let (group, first) = match self.groups {
-            1 => (0, index * width),
+        let (group, first, before) = match self.groups {
+            1 => (0, index * width, 0),
             _ => {
                 let by_group = self.panels_of_group();
-                (index / by_group, index % by_group * width)
+                let group = index / by_group;
+                let before = group * self.group_columns.next_multiple_of(lanes);
+                (group, index % by_group * width, before)
             }
         };
         let columns = width.min(self.group_columns - first);
         let start = group * self.group_columns + first;
-        let before = match group {
-            0 => 0,
-            _ => group * self.group_columns.next_multiple_of(lanes),
-        };
         let whole = columns == width;
         Panel {
             group,

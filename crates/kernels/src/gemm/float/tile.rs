@@ -127,7 +127,7 @@ pub(crate) unsafe fn finish<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     target: &Target,
     epilogue: &Epilogue,
-    sums: [[S::F; VECTORS]; ROWS],
+    mut sums: [[S::F; VECTORS]; ROWS],
 ) {
     if target.columns != VECTORS * S::LANES {
         // SAFETY: as the caller promises.
@@ -135,21 +135,6 @@ pub(crate) unsafe fn finish<S: Simd, const ROWS: usize, const VECTORS: usize>(
         return;
     }
     // SAFETY: as the caller promises: all columns are wanted.
-    unsafe { finish_whole(simd, target, epilogue, sums) };
-}
-
-/// As [`finish`], where all columns of the vectors are wanted.
-///
-/// # Safety
-/// As of [`finish`].
-#[inline(always)]
-pub(crate) unsafe fn finish_whole<S: Simd, const ROWS: usize, const VECTORS: usize>(
-    simd: S,
-    target: &Target,
-    epilogue: &Epilogue,
-    mut sums: [[S::F; VECTORS]; ROWS],
-) {
-    // SAFETY: as the caller promises.
     unsafe {
         if let Some(residual) = target.residual {
             for_sums!({
