@@ -2,7 +2,6 @@
 //! target always has (NEON on 64-bit ARM, SSE2 on x86-64).
 
 use super::{Simd, WORDS};
-use std::array::from_fn;
 
 const LANES: usize = 8;
 type Floats = [f32; LANES];
@@ -11,6 +10,33 @@ type Integers = [i32; LANES];
 /// Arrays of 8 numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;
+
+/// An array of what an expression is for each lane. Written out: closures and loops are many times as much for the compiler, in
+/// every kernel.
+macro_rules! lanes {
+    ($lane:ident => $value:expr) => {
+        lanes!($lane => $value, 0 1 2 3 4 5 6 7)
+    };
+    ($lane:ident => $value:expr, $($number:literal)+) => {
+        [$({
+            let $lane = $number;
+            $value
+        }),+]
+    };
+}
+
+/// The same of the numbers of 16 bits.
+macro_rules! words {
+    ($lane:ident => $value:expr) => {
+        lanes!($lane => $value, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+}
+
+/// The first numbers.
+#[inline(always)]
+fn first<T, const COUNT: usize>(from: &[T]) -> &[T; COUNT] {
+    from.first_chunk().expect("as many numbers as a vector has")
+}
 
 /// Multiplies and adds with one rounding where that is an instruction, not a function call.
 #[inline(always)]
@@ -47,11 +73,11 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn load(self, from: &[f32]) -> Floats {
-        from_fn(|lane| from[..LANES][lane])
+        *first(from)
     }
     #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> Floats {
-        from_fn(|lane| from.get(lane).copied().unwrap_or(fill))
+        lanes!(lane => from.get(lane).copied().unwrap_or(fill))
     }
     #[inline(always)]
     fn store(self, value: Floats, to: &mut [f32]) {
@@ -65,75 +91,75 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn add(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| a[lane] + b[lane])
+        lanes!(lane => a[lane] + b[lane])
     }
     #[inline(always)]
     fn sub(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| a[lane] - b[lane])
+        lanes!(lane => a[lane] - b[lane])
     }
     #[inline(always)]
     fn mul(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| a[lane] * b[lane])
+        lanes!(lane => a[lane] * b[lane])
     }
     #[inline(always)]
     fn div(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| a[lane] / b[lane])
+        lanes!(lane => a[lane] / b[lane])
     }
     #[inline(always)]
     fn min(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| if a[lane] < b[lane] { a[lane] } else { b[lane] })
+        lanes!(lane => if a[lane] < b[lane] { a[lane] } else { b[lane] })
     }
     #[inline(always)]
     fn max(self, a: Floats, b: Floats) -> Floats {
-        from_fn(|lane| if a[lane] > b[lane] { a[lane] } else { b[lane] })
+        lanes!(lane => if a[lane] > b[lane] { a[lane] } else { b[lane] })
     }
     #[inline(always)]
     fn fma(self, a: Floats, b: Floats, c: Floats) -> Floats {
-        from_fn(|lane| fma(a[lane], b[lane], c[lane]))
+        lanes!(lane => fma(a[lane], b[lane], c[lane]))
     }
     #[inline(always)]
     fn sqrt(self, a: Floats) -> Floats {
-        a.map(f32::sqrt)
+        lanes!(lane => a[lane].sqrt())
     }
     #[inline(always)]
     fn floor(self, a: Floats) -> Floats {
-        a.map(f32::floor)
+        lanes!(lane => a[lane].floor())
     }
     #[inline(always)]
     fn round(self, a: Floats) -> Floats {
-        a.map(round)
+        lanes!(lane => round(a[lane]))
     }
     #[inline(always)]
     fn abs(self, a: Floats) -> Floats {
-        a.map(f32::abs)
+        lanes!(lane => a[lane].abs())
     }
     #[inline(always)]
     fn lt(self, a: Floats, b: Floats) -> [bool; LANES] {
-        from_fn(|lane| a[lane] < b[lane])
+        lanes!(lane => a[lane] < b[lane])
     }
     #[inline(always)]
     fn eq(self, a: Floats, b: Floats) -> [bool; LANES] {
-        from_fn(|lane| a[lane] == b[lane])
+        lanes!(lane => a[lane] == b[lane])
     }
     #[inline(always)]
     fn select(self, condition: [bool; LANES], yes: Floats, no: Floats) -> Floats {
-        from_fn(|lane| if condition[lane] { yes[lane] } else { no[lane] })
+        lanes!(lane => if condition[lane] { yes[lane] } else { no[lane] })
     }
     #[inline(always)]
     fn bits(self, a: Floats) -> Integers {
-        a.map(|it| it.to_bits().cast_signed())
+        lanes!(lane => a[lane].to_bits().cast_signed())
     }
     #[inline(always)]
     fn of_bits(self, a: Integers) -> Floats {
-        a.map(|it| f32::from_bits(it.cast_unsigned()))
+        lanes!(lane => f32::from_bits(a[lane].cast_unsigned()))
     }
     #[inline(always)]
     fn to_i32(self, a: Floats) -> Integers {
-        a.map(|it| round(it) as i32)
+        lanes!(lane => round(a[lane]) as i32)
     }
     #[inline(always)]
     fn to_f32(self, a: Integers) -> Floats {
-        a.map(|it| it as f32)
+        lanes!(lane => a[lane] as f32)
     }
     #[inline(always)]
     fn sum(self, a: Floats) -> f32 {
@@ -145,7 +171,8 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn load_f16(self, from: &[u16]) -> Floats {
-        from_fn(|lane| half::f16::from_bits(from[..LANES][lane]).to_f32())
+        let from: &[u16; LANES] = first(from);
+        lanes!(lane => half::f16::from_bits(from[lane]).to_f32())
     }
     #[inline(always)]
     fn store_f16(self, value: Floats, to: &mut [u16]) {
@@ -160,7 +187,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn iload(self, from: &[i32]) -> Integers {
-        from_fn(|lane| from[..LANES][lane])
+        *first(from)
     }
     #[inline(always)]
     fn istore(self, value: Integers, to: &mut [i32]) {
@@ -168,55 +195,57 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn iadd(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane].wrapping_add(b[lane]))
+        lanes!(lane => a[lane].wrapping_add(b[lane]))
     }
     #[inline(always)]
     fn isub(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane].wrapping_sub(b[lane]))
+        lanes!(lane => a[lane].wrapping_sub(b[lane]))
     }
     #[inline(always)]
     fn imul(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane].wrapping_mul(b[lane]))
+        lanes!(lane => a[lane].wrapping_mul(b[lane]))
     }
     #[inline(always)]
     fn iand(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane] & b[lane])
+        lanes!(lane => a[lane] & b[lane])
     }
     #[inline(always)]
     fn ior(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane] | b[lane])
+        lanes!(lane => a[lane] | b[lane])
     }
     #[inline(always)]
     fn ixor(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane] ^ b[lane])
+        lanes!(lane => a[lane] ^ b[lane])
     }
     #[inline(always)]
     fn imin(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane].min(b[lane]))
+        lanes!(lane => a[lane].min(b[lane]))
     }
     #[inline(always)]
     fn imax(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| a[lane].max(b[lane]))
+        lanes!(lane => a[lane].max(b[lane]))
     }
     #[inline(always)]
     fn shift_left(self, a: Integers, count: u32) -> Integers {
-        a.map(|it| it.wrapping_shl(count))
+        lanes!(lane => a[lane].wrapping_shl(count))
     }
     #[inline(always)]
     fn shift_right(self, a: Integers, count: u32) -> Integers {
-        a.map(|it| it.wrapping_shr(count))
+        lanes!(lane => a[lane].wrapping_shr(count))
     }
     #[inline(always)]
     fn doubling_high(self, a: Integers, b: Integers) -> Integers {
-        from_fn(|lane| ((i64::from(a[lane]) * i64::from(b[lane]) + (1 << 30)) >> 31) as i32)
+        lanes!(lane => ((i64::from(a[lane]) * i64::from(b[lane]) + (1 << 30)) >> 31) as i32)
     }
     #[inline(always)]
     fn load_u8(self, from: &[u8]) -> Integers {
-        from_fn(|lane| from[..LANES][lane].into())
+        let from: &[u8; LANES] = first(from);
+        lanes!(lane => from[lane].into())
     }
     #[inline(always)]
     fn load_i8(self, from: &[i8]) -> Integers {
-        from_fn(|lane| from[..LANES][lane].into())
+        let from: &[i8; LANES] = first(from);
+        lanes!(lane => from[lane].into())
     }
     #[inline(always)]
     fn store_u8(self, value: Integers, to: &mut [u8]) {
@@ -236,11 +265,11 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn wload_u8(self, from: &[u8; WORDS]) -> [i16; WORDS] {
-        from.map(i16::from)
+        words!(lane => from[lane].into())
     }
     #[inline(always)]
     fn wload_i8(self, from: &[i8; WORDS]) -> [i16; WORDS] {
-        from.map(i16::from)
+        words!(lane => from[lane].into())
     }
     #[inline(always)]
     fn wstore(self, value: [i16; WORDS], to: &mut [i16; WORDS]) {
@@ -248,14 +277,14 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn wadd(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
-        from_fn(|lane| a[lane].wrapping_add(b[lane]))
+        words!(lane => a[lane].wrapping_add(b[lane]))
     }
     #[inline(always)]
     fn wsub(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
-        from_fn(|lane| a[lane].wrapping_sub(b[lane]))
+        words!(lane => a[lane].wrapping_sub(b[lane]))
     }
     #[inline(always)]
     fn wshift_left(self, a: [i16; WORDS], count: u32) -> [i16; WORDS] {
-        a.map(|a| a << count)
+        words!(lane => a[lane].wrapping_shl(count))
     }
 }

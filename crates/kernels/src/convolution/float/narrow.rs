@@ -301,8 +301,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Nothing asks for larger tiles, and what is never run need not be compiled.
-        let [_, vectors] = const { largest_tile(S::REGISTERS) };
-        if PIXELS > const { most_pixels(S::REGISTERS) } || VECTORS > vectors {
+        if const { PIXELS > most_pixels(S::REGISTERS) || VECTORS > largest_tile(S::REGISTERS)[1] } {
             unreachable!("no such tile");
         }
         let tile = self.0;

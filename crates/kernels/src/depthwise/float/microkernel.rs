@@ -59,7 +59,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Nothing asks for wider tiles, and what is never run need not be compiled.
-        if VECTORS > const { most_vectors(S::REGISTERS) } {
+        if const { VECTORS > most_vectors(S::REGISTERS) } {
             unreachable!("no such tile");
         }
         let tile = self.0;

@@ -94,7 +94,7 @@ impl<const FILTER: usize, const STRIDE: usize, const ROWS: usize> Kernel
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Nothing asks for higher strips, and what is never run need not be compiled.
-        if ROWS > const { most_rows(S::REGISTERS, FILTER, STRIDE) } {
+        if const { ROWS > most_rows(S::REGISTERS, FILTER, STRIDE) } {
             unreachable!("no such strip");
         }
         let strip = self.0;
@@ -162,14 +162,13 @@ unsafe fn slide<
                 let seen = column.wrapping_add_unsigned(NEW).cast_unsigned();
                 if seen < strip.columns {
                     let at = input.wrapping_add(seen.wrapping_mul(strip.column_step));
-                    let tap = FILTER - STRIDE + NEW;
                     if const { keeps_weights(S::REGISTERS, FILTER, STRIDE, ROWS) } {
-                        add_column::<S, FULL, FILTER, STRIDE, ROWS>(
-                            simd, strip, at, wanted, tap, &weights, &mut sums,
+                        add_column::<S, FULL, FILTER, STRIDE, ROWS, NEW>(
+                            simd, strip, at, wanted, &weights, &mut sums,
                         );
                     } else {
-                        add_column_by_weights::<S, FULL, FILTER, STRIDE, ROWS>(
-                            simd, strip, at, wanted, tap, panel, &mut sums,
+                        add_column_by_weights::<S, FULL, FILTER, STRIDE, ROWS, NEW>(
+                            simd, strip, at, wanted, panel, &mut sums,
                         );
                     }
                 }
@@ -196,7 +195,7 @@ unsafe fn slide<
             }
             unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
                 unrolled! { COLUMN < MOST_COLUMNS - 1, 0 1 2 3 => {
-                    if COLUMN + 1 < ahead {
+                    if const { COLUMN + 1 < FILTER.div_ceil(STRIDE) } {
                         sums[COLUMN][ROW] = sums[COLUMN + 1][ROW];
                     }
                 }}
@@ -206,8 +205,17 @@ unsafe fn slide<
     }
 }
 
-/// Adds the products of one column of the input, which the column of sums that is completed next
-/// sees by its tap `tap`.
+/// How many columns of sums see the `new`th column of the input that a step adds.
+const fn columns_of(filter: usize, stride: usize, new: usize) -> usize {
+    (filter - stride + new) / stride + 1
+}
+
+/// By which tap a column of sums sees it; 0 if it does not.
+const fn tap_of(filter: usize, stride: usize, new: usize, column: usize) -> usize {
+    (filter - stride + new).saturating_sub(column * stride)
+}
+
+/// Adds the products of one column of the input: the `NEW`th one of a step.
 ///
 /// # Safety
 /// As [`run_strip`]; `at` is the address of the column in the strip's first row.
@@ -219,12 +227,12 @@ unsafe fn add_column<
     const FILTER: usize,
     const STRIDE: usize,
     const ROWS: usize,
+    const NEW: usize,
 >(
     simd: S,
     strip: &Strip<'_>,
     mut at: *const f32,
     wanted: usize,
-    tap: usize,
     weights: &[S::F; 9],
     sums: &mut Sums<S::F>,
 ) {
@@ -233,21 +241,36 @@ unsafe fn add_column<
             // SAFETY: the row is in the image.
             unsafe {
                 let value = load_lanes::<S, FULL>(simd, at, wanted);
-                unrolled! { I < MOST_TAPS, 0 1 2 3 4 => {
-                    let row = if I < FILTER { row_of(SEEN, I, STRIDE, ROWS) } else { None };
-                    if let Some(row) = row {
-                        unrolled! { COLUMN < MOST_COLUMNS, 0 1 2 3 4 => {
-                            if tap >= COLUMN * STRIDE {
-                                let index = I * FILTER + tap - COLUMN * STRIDE;
-                                sums[COLUMN][row] =
-                                    simd.fma(value, weights[index], sums[COLUMN][row]);
-                            }
-                        }}
+                unrolled! { I < FILTER, 0 1 2 3 4 => {
+                    if const { sees(SEEN, I, STRIDE, ROWS) } {
+                        let row = SEEN.wrapping_sub(I) / STRIDE;
+                        add_value::<S, FILTER, STRIDE, NEW, I>(simd, value, weights, row, sums);
                     }
                 }}
             }
         }
         at = at.wrapping_add(strip.row_step);
+    }}
+}
+
+/// Adds the products of one value with the weights of the filter's row `I`.
+#[inline(always)]
+fn add_value<
+    S: Simd,
+    const FILTER: usize,
+    const STRIDE: usize,
+    const NEW: usize,
+    const I: usize,
+>(
+    simd: S,
+    value: S::F,
+    weights: &[S::F; 9],
+    row: usize,
+    sums: &mut Sums<S::F>,
+) {
+    unrolled! { COLUMN < columns_of(FILTER, STRIDE, NEW), 0 1 2 3 4 => {
+        let tap = I * FILTER + tap_of(FILTER, STRIDE, NEW, COLUMN);
+        sums[COLUMN][row] = simd.fma(value, weights[tap], sums[COLUMN][row]);
     }}
 }
 
@@ -264,12 +287,12 @@ unsafe fn add_column_by_weights<
     const FILTER: usize,
     const STRIDE: usize,
     const ROWS: usize,
+    const NEW: usize,
 >(
     simd: S,
     strip: &Strip<'_>,
     mut at: *const f32,
     wanted: usize,
-    tap: usize,
     panel: *const f32,
     sums: &mut Sums<S::F>,
 ) {
@@ -282,25 +305,31 @@ unsafe fn add_column_by_weights<
         at = at.wrapping_add(strip.row_step);
     }}
     unrolled! { I < FILTER, 0 1 2 3 4 => {
-        unrolled! { COLUMN < MOST_COLUMNS, 0 1 2 3 4 => {
-            if tap >= COLUMN * STRIDE {
-                let index = I * FILTER + tap - COLUMN * STRIDE;
-                // SAFETY: as the caller promises.
-                let weight = unsafe { load(simd, panel.add(index * S::LANES)) };
-                unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
-                    sums[COLUMN][ROW] =
-                        simd.fma(values[ROW * STRIDE + I], weight, sums[COLUMN][ROW]);
-                }}
-            }
+        unrolled! { COLUMN < columns_of(FILTER, STRIDE, NEW), 0 1 2 3 4 => {
+            let tap = I * FILTER + tap_of(FILTER, STRIDE, NEW, COLUMN);
+            // SAFETY: as the caller promises.
+            let weight = unsafe { load(simd, panel.add(tap * S::LANES)) };
+            add_weight::<S, STRIDE, ROWS, I>(simd, weight, &values, &mut sums[COLUMN]);
         }}
     }}
 }
 
-/// The row of the strip, if any, that sees the row `seen` of the input by its tap `tap`.
+/// Adds the products of a weight of the filter's row `I` with what the rows of the strip see by it.
 #[inline(always)]
-fn row_of(seen: usize, tap: usize, stride: usize, rows: usize) -> Option<usize> {
-    let ahead = seen.checked_sub(tap).filter(|ahead| ahead.is_multiple_of(stride))?;
-    Some(ahead / stride).filter(|row| *row < rows)
+fn add_weight<S: Simd, const STRIDE: usize, const ROWS: usize, const I: usize>(
+    simd: S,
+    weight: S::F,
+    values: &[S::F; MOST_SEEN],
+    sums: &mut [S::F; MOST_ROWS],
+) {
+    unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
+        sums[ROW] = simd.fma(values[ROW * STRIDE + I], weight, sums[ROW]);
+    }}
+}
+
+/// Whether a row of the strip sees the row `seen` of the input by its tap `tap`.
+const fn sees(seen: usize, tap: usize, stride: usize, rows: usize) -> bool {
+    seen >= tap && (seen - tap).is_multiple_of(stride) && (seen - tap) / stride < rows
 }
 
 /// A vector, or the values that are wanted.

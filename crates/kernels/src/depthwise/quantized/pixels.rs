@@ -247,7 +247,7 @@ unsafe fn multiply<A: Arithmetic, const TWO: bool>(
             let weights =
                 run.weights.add(step.wrapping_mul(4).wrapping_add(quarter).wrapping_mul(bytes));
             sums[quarter] = A::multiply(sums[quarter], inputs[quarter], weights);
-            if TWO {
+            if const { TWO } {
                 let weights = weights.add(steps * 4 * bytes);
                 sums[quarter] = A::multiply(sums[quarter], inputs[quarter], weights);
             }
@@ -331,7 +331,7 @@ unsafe fn rows<
             /// Written out, for a loop would keep the sums in memory.
             macro_rules! pixels {
                 ($($p:literal)+) => {$(
-                    if $p < P {
+                    if const { $p < P } {
                         let entries = entries.map(|entry| entry.wrapping_add(problem.stride.wrapping_mul($p)));
                         let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, entries);
                         multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
@@ -345,22 +345,23 @@ unsafe fn rows<
 }
 
 /// Multiplies the inputs of a column with the weights of each pixel that sees it and adds the products
-/// to its sums. `step` gives the step of the pixel whose first column is the given one, if it has one.
-/// Written out, for a loop would keep the sums in memory; what is not there is known when this is
-/// compiled.
+/// to its sums. `$step` gives the step of the pixel whose first column is the given one, if it has one.
+/// Written out, for a loop would keep the sums in memory; what is not there is not compiled.
 macro_rules! for_columns {
     ($sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, [$($column:literal)+]) => {$(
-        if $step($column, 0).is_some()
-            || $step($column, 1).is_some()
-            || $step($column, 2).is_some()
-            || $step($column, 3).is_some()
-        {
+        if const {
+            $step($column, 0).is_some()
+                || $step($column, 1).is_some()
+                || $step($column, 2).is_some()
+                || $step($column, 3).is_some()
+        } {
             let inputs = $inputs!($column);
             for_columns!(@ $sums, $run, $steps, inputs, $step, $column, [0 1 2 3]);
         }
     )+};
     (@ $sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, $column:literal, [$($p:literal)+]) => {$(
-        if let Some(step) = $step($column, $p) {
+        if const { $step($column, $p).is_some() } {
+            let step = $step($column, $p).unwrap_or_default();
             multiply::<A, TWO>($run, (step, $steps), $inputs, &mut $sums[$p]);
         }
     )+};
@@ -392,9 +393,8 @@ unsafe fn columns3<
                 interleaved::<A, SHARE, SIGNED>(problem, run, entries)
             }};
         }
-        let step = step_of_column::<P, S, 3>;
         let mut sums = first_sums::<A, P>(run);
-        for_columns!(sums, run, 3, column, step, [0 1 2 3 4 5 6 7 8]);
+        for_columns!(sums, run, 3, column, step_of_column::<P, S, 3>, [0 1 2 3 4 5 6 7 8]);
         A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
     }
 }
@@ -435,11 +435,9 @@ unsafe fn columns5<
             }};
         }
         let mut sums = first_sums::<A, P>(run);
-        let step = step_of_column::<P, S, 5>;
-        for_columns!(sums, run, 7, column, step, [0 1 2 3 4 5 6 7 8 9 10]);
-        let step = step_of_last_row::<P, S>;
-        for_columns!(sums, run, 7, last_row, step, [0 1 2 3 4 5 6 7 8 9 10]);
-        if P == 1 {
+        for_columns!(sums, run, 7, column, step_of_column::<P, S, 5>, [0 1 2 3 4 5 6 7 8 9 10]);
+        for_columns!(sums, run, 7, last_row, step_of_last_row::<P, S>, [0 1 2 3 4 5 6 7 8 9 10]);
+        if const { P == 1 } {
             // The place of the weight among those of the last tap does not matter.
             let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, column(run, 4, [4; 4]));
             multiply::<A, TWO>(run, (6, 7), inputs, &mut sums[0]);

@@ -98,7 +98,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             for_rows!({
                 let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
                 prefetch_to_write(row);
-                if VECTORS * S::LANES > LINE {
+                if const { VECTORS * S::LANES > LINE } {
                     prefetch_to_write(row.wrapping_add(LINE));
                 }
             });
@@ -287,7 +287,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::F; VECTORS]; ROWS],
 ) {
     for_vectors!({
-        if (VECTOR * S::LANES).is_multiple_of(LINE) {
+        if const { (VECTOR * S::LANES).is_multiple_of(LINE) } {
             prefetch_row(panel.wrapping_add(AHEAD + VECTOR * S::LANES));
         }
     });

@@ -20,7 +20,6 @@ use super::{Bytes32, store_pixel, store_scalar};
 use crate::requantize::avx2::{Constants, Limits};
 use crate::requantize::{ChannelLanes, Form};
 use std::arch::x86_64::*;
-use std::sync::atomic::{Ordering, compiler_fence};
 
 /// How [`compute`] finds weights.
 pub(in crate::depthwise::quantized) const PACKING: Packing =
@@ -54,33 +53,32 @@ fn of_share<const SHARE: u8>(problem: &Problem) -> Kernel {
     }
 }
 
-/// The pixels of a run, which are `S` columns from each other, by fours, the last ones by two or alone.
+/// The pixels of a run, which are `S` columns from each other, by fours, a last one alone.
 ///
 /// # Safety
 /// As of [`compute`], where the block is as the parameters say.
 #[target_feature(enable = "avx2")]
 unsafe fn pixels<const S: usize, const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
-    // SAFETY: the caller's promises; groups of pixels are within the run.
-    unsafe {
-        let mut first = 0;
-        while first < run.count {
-            // The last ones may be computed again, together with some before them.
-            let pixels = match run.count - first {
-                3.. if run.count >= 4 => 4,
-                _ if run.count >= 2 => 2,
-                _ => 1,
-            };
-            first = first.min(run.count - pixels);
-            let run = run.after(first, problem.stride);
-            match pixels {
-                4 => group::<4, S, SHARE>(problem, &run),
-                2 => group::<2, S, SHARE>(problem, &run),
-                _ => group::<1, 1, SHARE>(problem, &run),
-            }
-            first += pixels;
-        }
+    if run.count < GROUP || matches!(run.block.form, Form::Scalar | Form::Sums) {
+        // SAFETY: the caller's promises.
+        return unsafe { alone::<SHARE>(problem, run) };
+    }
+    let mut first = 0;
+    while first + 1 < run.count {
+        // The last ones may be computed again, together with some before them.
+        first = first.min(run.count - GROUP);
+        // SAFETY: the caller's promises; a group is within the run.
+        unsafe { group::<GROUP, S, SHARE>(problem, &run.after(first, problem.stride)) };
+        first += GROUP;
+    }
+    if first < run.count {
+        // SAFETY: the caller's promises; the last pixel of the run.
+        unsafe { alone::<SHARE>(problem, &run.after(first, problem.stride)) };
     }
 }
+
+/// Pixels that are computed together.
+const GROUP: usize = 4;
 
 /// The pixels of a run one by one, with any distances.
 ///
@@ -89,8 +87,14 @@ unsafe fn pixels<const S: usize, const SHARE: u8>(problem: &Problem, run: &Run<'
 #[target_feature(enable = "avx2")]
 unsafe fn alone<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
     for first in 0..run.count {
+        let run = run.after(first, problem.stride);
         // SAFETY: the caller's promises; a pixel of the run.
-        unsafe { group::<1, 1, SHARE>(problem, &run.after(first, problem.stride)) };
+        unsafe {
+            match run.block.form {
+                Form::Scalar | Form::Sums => one_by_one::<SHARE>(problem, &run),
+                _ => group::<1, 1, SHARE>(problem, &run),
+            }
+        }
     }
 }
 
@@ -103,21 +107,7 @@ unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Probl
     let lanes: &[ChannelLanes; 2] = run.lanes.try_into().expect("of 32 channels");
     // SAFETY: the caller's promises.
     unsafe {
-        if matches!(run.block.form, Form::Scalar | Form::Sums) {
-            let mut sums = [[_mm256_setzero_si256(); 4]; P];
-            let lower = half::<P, S, SHARE, 0>(problem, run);
-            let upper = half::<P, S, SHARE, 1>(problem, run);
-            for p in 0..P {
-                let ([a, b], [c, d]) = (wide(lower[p]), wide(upper[p]));
-                for (quarter, total) in [a, b, c, d].into_iter().enumerate() {
-                    sums[p][quarter] = _mm256_add_epi32(Bytes32::first(lanes, quarter), total);
-                }
-            }
-            return store_scalar::<SHARE>(problem, run, &sums);
-        }
         let lower = words::<P, S, SHARE, 0>(problem, run, &lanes[0]);
-        // Or else the compiler loads inputs and weights once for both, and has no registers for them.
-        compiler_fence(Ordering::SeqCst);
         let upper = words::<P, S, SHARE, 1>(problem, run, &lanes[1]);
         let limits = Limits::new(problem.requantization.min, problem.requantization.max);
         for p in 0..P {
@@ -126,14 +116,38 @@ unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Probl
     }
 }
 
-/// Sums of a pixel in 16 bits, by part of the weights.
-type Sums = [__m256i; 2];
-
-/// Outputs of half of the channels before they are clamped, in 16 bits.
+/// The first pixel of a run, requantized by the definition.
 ///
 /// # Safety
 /// As of [`pixels`].
-#[inline(always)]
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn one_by_one<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
+    // SAFETY: the caller's promises; there are the constants of 32 channels.
+    unsafe {
+        let ([a, b], [c, d]) = (
+            wide(half::<1, 1, SHARE, 0>(problem, run)[0]),
+            wide(half::<1, 1, SHARE, 1>(problem, run)[0]),
+        );
+        let mut sums = [a, b, c, d];
+        for (quarter, sum) in sums.iter_mut().enumerate() {
+            *sum = _mm256_add_epi32(Bytes32::first(run.lanes, quarter), *sum);
+        }
+        store_scalar::<SHARE>(problem, run, &[sums]);
+    }
+}
+
+/// Sums of a pixel in 16 bits, by part of the weights.
+type Sums = [__m256i; 2];
+
+/// Outputs of half of the channels before they are clamped, in 16 bits. A function by itself: the two halves in one would load
+/// inputs and weights once for both and have no registers for them, and compilers take much longer for them.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(never)]
+#[target_feature(enable = "avx2")]
 unsafe fn words<const P: usize, const S: usize, const SHARE: u8, const HALF: usize>(
     problem: &Problem,
     run: &Run<'_>,
@@ -189,8 +203,6 @@ unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usiz
     problem: &Problem,
     run: &Run<'_>,
 ) -> [Sums; P] {
-    // Of the last pixel's last tap.
-    let last = (P - 1) * S + 2;
     // SAFETY: entries of taps of pixels, pairs of weights that there are, and the caller's promises.
     unsafe {
         let load = |row: usize, column: usize| {
@@ -203,17 +215,17 @@ unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usiz
         /// Written out, for a loop would keep the sums in memory.
         macro_rules! columns {
             ($($column:literal)+) => {$(
-                if (0..=last).contains(&$column) {
+                if const { $column < seen(P, S) } {
                     let lower = load(2, $column);
                     let upper = interleaved::<HALF>(load(0, $column), load(1, $column));
                     // Behind the last column is nothing, whose weight is zero.
-                    let next = if $column < last { load(2, $column + 1) } else { lower };
+                    let next = if const { $column + 1 < seen(P, S) } { load(2, $column + 1) } else { lower };
                     let lower = interleaved::<HALF>(lower, next);
                     columns!(@ $column, upper, lower, [0 1 2 3]);
                 }
             )+};
             (@ $column:literal, $upper:ident, $lower:ident, [$($p:literal)+]) => {$(
-                if $p < P && ($p * S..=$p * S + 2).contains(&$column) {
+                if const { $p < P && $column >= $p * S && $column < seen($p + 1, S) } {
                     let sums = &mut sums[$p];
                     let column = $column - $p * S;
                     add::<HALF>(run.weights, column, $upper, sums);
@@ -228,6 +240,11 @@ unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usiz
         columns!(0 1 2 3 4 5 6 7 8);
         sums
     }
+}
+
+/// Columns that this many pixels see.
+const fn seen(pixels: usize, stride: usize) -> usize {
+    (pixels - 1) * stride + 3
 }
 
 /// The bytes of two taps, for each channel of a half one behind the other.
