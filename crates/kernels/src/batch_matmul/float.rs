@@ -3,7 +3,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::matrix::Matrix;
-use crate::gemm::float::{Blocking, Epilogue, Tile, pack, run_tile_until};
+use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile_until};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
@@ -279,11 +279,14 @@ impl BatchMatmul {
                 panel: panel.as_ptr(),
                 panels: 1,
                 ahead: [0; 2],
-                output: output.pointer(starts[product] + rows.start * row_stride + columns.start),
-                output_stride: *row_stride,
-                residual: None,
-                residual_stride: 0,
-                columns: columns.len(),
+                target: Target {
+                    output: output
+                        .pointer(starts[product] + rows.start * row_stride + columns.start),
+                    output_stride: *row_stride,
+                    residual: None,
+                    residual_stride: 0,
+                    columns: columns.len(),
+                },
                 epilogue: &self.epilogue,
             };
             // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many

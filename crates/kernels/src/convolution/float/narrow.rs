@@ -362,9 +362,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                 finish(simd, &target, &epilogue, sums);
             }
             // The next panel is right behind this one.
-            target.output = target.output.wrapping_add(VECTORS * S::LANES);
-            target.residual =
-                target.residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
+            target = target.at_column(VECTORS * S::LANES);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::unrolled::unrolled;
 use crate::vector::Simd;
+use crate::vector::functions::hard_swish;
 
 /// What becomes of a sum of products and its bias, after the residual operand has been added: it is
 /// clamped, and multiplied by `clamp(x + 3, 0, 6) / 6` if HARD_SWISH is wanted. NaN stays NaN.
@@ -73,14 +74,6 @@ impl Epilogue {
         let value = if value > self.max { self.max } else { value };
         if self.hard_swish { value * (value + 3.0).clamp(0.0, 6.0) / 6.0 } else { value }
     }
-}
-
-/// `x * clamp(x + 3, 0, 6) / 6`.
-#[inline(always)]
-fn hard_swish<S: Simd>(simd: S, value: S::F) -> S::F {
-    let gate = simd.max(simd.splat(0.0), simd.add(value, simd.splat(3.0)));
-    let gate = simd.min(simd.splat(6.0), gate);
-    simd.mul(value, simd.mul(gate, simd.splat(1.0 / 6.0)))
 }
 
 impl Default for Epilogue {

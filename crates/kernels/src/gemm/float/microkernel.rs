@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
-use super::tile::{LINE, Tile, finish, prefetch};
+use super::tile::{LINE, Target, Tile, finish, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
 use crate::unrolled::unrolled;
@@ -93,7 +93,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             unreachable!("no such tile");
         }
         let Self { tile, mut biases } = self;
-        let (mut panel, mut target) = (tile.panel, tile.target());
+        let (mut panel, mut target) = (tile.panel, tile.target);
         for _ in 0..tile.panels {
             for_rows!({
                 let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
@@ -130,9 +130,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             }
             // The next panel is right behind this one, and begins with its own biases.
             biases = panel;
-            target.output = target.output.wrapping_add(VECTORS * S::LANES);
-            target.residual =
-                target.residual.map(|residual| residual.wrapping_add(VECTORS * S::LANES));
+            target = target.at_column(VECTORS * S::LANES);
         }
     }
 }
@@ -382,7 +380,7 @@ pub(crate) unsafe fn run_tile_until(
     tile: &Tile<'_>,
     stop: Option<&Stop>,
 ) {
-    debug_assert!(tile.panels == 1 || tile.columns == vectors * isa.lanes());
+    debug_assert!(tile.panels == 1 || tile.target.columns == vectors * isa.lanes());
     if tile.segments.len().wrapping_mul(tile.segment_depth) <= rows.wrapping_mul(2 * PART_DEPTH) {
         // SAFETY: as the caller promises; a panel begins with its biases.
         unsafe { run_part(isa, rows, vectors, tile, tile.panel) };
@@ -399,6 +397,10 @@ pub(crate) unsafe fn run_tile_until(
         return;
     }
     assert!(width <= ZEROS.len(), "a panel of {width} columns");
+    // What further parts are added to is what is there already.
+    let target = tile.target;
+    let residual = Some(target.output.cast_const());
+    let added_to = Target { residual, residual_stride: target.output_stride, ..target };
     // Some segments together, or a segment in pieces.
     let together = (PART_DEPTH / tile.segment_depth).max(1);
     let mut row = 0_usize;
@@ -419,8 +421,7 @@ pub(crate) unsafe fn run_tile_until(
                 segment_depth: depth,
                 panel: tile.panel.wrapping_add(row.wrapping_mul(width)),
                 epilogue: if is_last { tile.epilogue } else { &Epilogue::NONE },
-                residual: if parts == 0 { tile.residual } else { Some(tile.output.cast_const()) },
-                residual_stride: if parts == 0 { tile.residual_stride } else { tile.output_stride },
+                target: if parts == 0 { target } else { added_to },
                 ..*tile
             };
             let biases = if parts == 0 { tile.panel } else { ZEROS.as_ptr() };

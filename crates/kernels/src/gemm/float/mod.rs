@@ -499,13 +499,16 @@ impl Product<'_> {
             panel: panels.values_of_run(self.panels, run).as_ptr(),
             panels: run.count,
             ahead,
-            output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
-            output_stride: self.places.stride(),
-            residual: self.residual.map(|residual| {
-                residual.values[rows.start * residual.pixel_stride + panel.columns.start..].as_ptr()
-            }),
-            residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
-            columns: panel.columns.len(),
+            target: Target {
+                output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
+                output_stride: self.places.stride(),
+                residual: self.residual.map(|residual| {
+                    let start = rows.start * residual.pixel_stride + panel.columns.start;
+                    residual.values[start..].as_ptr()
+                }),
+                residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                columns: panel.columns.len(),
+            },
             epilogue,
         };
         // SAFETY: `Rows` promises the values of the segments, of all of its groups, and `Gemm::product`

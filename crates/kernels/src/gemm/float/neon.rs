@@ -110,7 +110,7 @@ unsafe fn run<
                     float32x4x2_t(registers[2 * vector], registers[2 * vector + 1]);
             }
         }
-        finish(simd, &tile.target(), tile.epilogue, vectors);
+        finish(simd, &tile.target, tile.epilogue, vectors);
     }
 }
 

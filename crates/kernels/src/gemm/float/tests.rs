@@ -8,6 +8,45 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
 }
 
+/// All columns of tiles and the last ones, which are finished otherwise.
+#[test]
+fn hard_swish_of_infinities_and_nan() {
+    let bias = |column: usize| [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, -4.0, 6.0][column % 5];
+    for set in InstructionSet::available() {
+        let (rows, columns) = (20, 37);
+        let panels = Panels::pack(
+            &mut Preparation::new(set, 1),
+            Blocking::of(set),
+            1,
+            [1, columns],
+            bias,
+            |_, _| 0.0,
+        )
+        .unwrap();
+        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * rows, scratch_values: 0 };
+        let gemm = Gemm::new(set, 1, plan, panels, Epilogue::HARD_SWISH);
+        let mut output = vec![-77.0; rows * columns];
+        let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
+        gemm.run(
+            &mut Team::new(1),
+            &PlainRows::new(&vec![1.0; rows], [rows, 1, 1], 1),
+            None,
+            ImageMut { values: &mut output, pixel_stride: columns },
+            scratch.lines_mut(),
+        );
+        for (index, &found) in output.iter().enumerate() {
+            let column = index % columns;
+            let is_right = match column % 5 {
+                0 | 3 => found == 0.0,
+                1 => found == f32::INFINITY || found == f32::MAX,
+                2 => found.is_nan(),
+                _ => (found - 6.0).abs() < 1e-5,
+            };
+            assert!(is_right, "{set}: {found} of {}", bias(column));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 

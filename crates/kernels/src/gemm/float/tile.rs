@@ -23,39 +23,18 @@ pub(crate) struct Tile<'a> {
     /// How far behind the panel's even and odd rows is what will be read soon, to be brought near meanwhile: see
     /// [`ahead`]; 0 for nothing.
     pub(crate) ahead: [usize; 2],
-    /// The first value of the tile.
-    pub(crate) output: *mut f32,
-    /// From one of its rows to the next.
-    pub(crate) output_stride: usize,
-    /// What is added to the tile, laid out as it, if anything.
-    pub(crate) residual: Option<*const f32>,
-    /// From one row to the next.
-    pub(crate) residual_stride: usize,
-    /// How many columns of a panel are wanted; more than those of all vectors but the last.
-    pub(crate) columns: usize,
+    /// Where the values of the first panel's columns go.
+    pub(crate) target: Target,
     pub(crate) epilogue: &'a Epilogue,
 }
 
 impl Tile<'_> {
-    /// Where the values of the first panel's columns go.
-    pub(super) fn target(&self) -> Target {
-        Target {
-            output: self.output,
-            output_stride: self.output_stride,
-            residual: self.residual,
-            residual_stride: self.residual_stride,
-            columns: self.columns,
-        }
-    }
-
     /// The part of one of the panels, each of which has this many values.
     pub(super) fn part(&self, index: usize, values: usize) -> Self {
-        let columns = index.wrapping_mul(self.columns);
         Self {
             panel: self.panel.wrapping_add(index.wrapping_mul(values)),
             panels: 1,
-            output: self.output.wrapping_add(columns),
-            residual: self.residual.map(|residual| residual.wrapping_add(columns)),
+            target: self.target.at_column(index.wrapping_mul(self.target.columns)),
             ..*self
         }
     }
@@ -113,8 +92,20 @@ pub(crate) struct Target {
     pub(crate) residual: Option<*const f32>,
     /// From one row to the next.
     pub(crate) residual_stride: usize,
-    /// How many columns are wanted; more than those of all vectors but the last.
+    /// How many columns of a panel are wanted; more than those of all vectors but the last.
     pub(crate) columns: usize,
+}
+
+impl Target {
+    /// That of a panel whose first column is this one.
+    #[inline(always)]
+    pub(crate) fn at_column(self, column: usize) -> Self {
+        Self {
+            output: self.output.wrapping_add(column),
+            residual: self.residual.map(|residual| residual.wrapping_add(column)),
+            ..self
+        }
+    }
 }
 
 /// Adds the residual, applies the epilogue, and stores the columns that are wanted.

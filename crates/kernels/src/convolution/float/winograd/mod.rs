@@ -14,7 +14,7 @@ mod transform;
 use crate::convolution::Shape;
 use crate::convolution::tile_size::TileSize;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Panels, Tile, ahead, run_tile};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::team::part;
@@ -387,11 +387,13 @@ impl Winograd {
                 panel: values.as_ptr(),
                 panels: 1,
                 ahead: ahead(run, runs, values.len(), self.panels.width(&panel)),
-                output: to.pointer(start),
-                output_stride: outputs,
-                residual: None,
-                residual_stride: 0,
-                columns: panel.columns.len(),
+                target: Target {
+                    output: to.pointer(start),
+                    output_stride: outputs,
+                    residual: None,
+                    residual_stride: 0,
+                    columns: panel.columns.len(),
+                },
                 epilogue: &Epilogue::NONE,
             };
             // SAFETY: the segments were taken as slices of `inputs` values, which is the depth of the
