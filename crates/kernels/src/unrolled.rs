@@ -1,4 +1,7 @@
 //! [`unrolled`]: loops whose indices are constants.
+//!
+//! What is computed in vectors has no closures and no adapters of iterators in its innermost loops: they are functions
+//! without the vector instructions if the compiler does not inline them, and much to compile if it does.
 
 /// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
 /// would be unrolled too late for the values of an array to be kept in registers. What is left out is not

@@ -94,7 +94,10 @@ impl Packed {
         rows: [&[f32]; ROWS],
         sums: &mut [[S::F; VECTORS]; ROWS],
     ) {
-        let rows = rows.map(|row| &row[..self.inputs]);
+        let mut rows = rows;
+        for row in &mut rows {
+            *row = &row[..self.inputs];
+        }
         let weights = &self.weights.values()[panel * self.panel..(panel + 1) * self.panel];
         // As many sums at a time as there are registers for.
         if S::LANES == 16 || ROWS == 1 || VECTORS != 8 {
@@ -107,6 +110,7 @@ impl Packed {
 }
 
 /// [`Packed::add_products`] for `PART` vectors of the panel.
+#[allow(clippy::needless_range_loop)] // See `crate::unrolled`.
 #[inline(always)]
 fn add_part<S: Simd, const ROWS: usize, const VECTORS: usize, const PART: usize>(
     simd: S,
@@ -117,22 +121,22 @@ fn add_part<S: Simd, const ROWS: usize, const VECTORS: usize, const PART: usize>
 ) {
     let zero = simd.splat(0.0);
     let mut parts = [[zero; PART]; ROWS];
-    for (part, sums) in parts.iter_mut().zip(&*sums) {
-        part.copy_from_slice(&sums[first..first + PART]);
+    for row in 0..ROWS {
+        parts[row].copy_from_slice(&sums[row][first..first + PART]);
     }
     for (input, weights) in weights.chunks_exact(VECTORS * S::LANES).enumerate() {
         let mut vectors = [zero; PART];
-        for (index, vector) in vectors.iter_mut().enumerate() {
-            *vector = simd.load(&weights[(first + index) * S::LANES..]);
+        for index in 0..PART {
+            vectors[index] = simd.load(&weights[(first + index) * S::LANES..]);
         }
-        for (part, row) in parts.iter_mut().zip(rows) {
-            let x = simd.splat(row[input]);
-            for (sum, vector) in part.iter_mut().zip(vectors) {
-                *sum = simd.fma(x, vector, *sum);
+        for row in 0..ROWS {
+            let x = simd.splat(rows[row][input]);
+            for index in 0..PART {
+                parts[row][index] = simd.fma(x, vectors[index], parts[row][index]);
             }
         }
     }
-    for (part, sums) in parts.iter().zip(sums) {
-        sums[first..first + PART].copy_from_slice(part);
+    for row in 0..ROWS {
+        sums[row][first..first + PART].copy_from_slice(&parts[row]);
     }
 }

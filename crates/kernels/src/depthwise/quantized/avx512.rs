@@ -79,56 +79,96 @@ impl Vectors for Bytes64 {
         run: &Run<'_>,
         sums: [[__m512i; 4]; P],
     ) {
-        // SAFETY: the masks leave the block's channels of the pixels, which may be written.
+        let mut sums = sums;
+        // SAFETY: the caller's promises; there are four vectors of constants.
         unsafe {
             let Requantization { min, max, zero_point, .. } = problem.requantization;
-            let mut outputs = sums;
             /// Written out, for functions would keep the sums in memory.
             macro_rules! requantize {
-                ($Constants:ident, $with:literal) => {
+                ($signed:literal) => {
                     for v in 0..4 {
-                        let constants = $Constants::load(run.lanes.get_unchecked(v));
+                        let constants = FloatConstants::load(run.lanes.get_unchecked(v));
                         for p in 0..P {
-                            outputs[p][v] = constants.apply::<$with>(outputs[p][v]);
+                            sums[p][v] = constants.apply::<$signed>(sums[p][v]);
                         }
                     }
                 };
             }
-            let mut added = 0;
             match run.block.form {
-                Form::Floats => requantize!(FloatConstants, false),
-                Form::SignedFloats => requantize!(FloatConstants, true),
-                Form::Plain => requantize!(Constants, false),
-                Form::Nudged => requantize!(Constants, true),
-                Form::Scalar | Form::Sums => {}
+                Form::Floats => requantize!(false),
+                Form::SignedFloats => requantize!(true),
+                _ => return store_integers::<SHARE, SIGNED>(problem, run, &mut sums),
             }
-            if matches!(run.block.form, Form::Floats | Form::SignedFloats) {
-                added = zero_point;
-            }
-            let limits = Limits::new(min, max, added);
-            let mask = !0_u64 >> (64 - run.block.channels);
+            let limits = Limits::new(min, max, zero_point);
             for p in 0..P {
-                let bytes = match run.block.form {
-                    Form::Scalar | Form::Sums => scalar(problem, run, sums[p]),
-                    _ => limits.narrow4::<SIGNED>(outputs[p]),
-                };
-                let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));
-                let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
-                // Stores with a mask take longer, also where it leaves nothing out.
-                match (SHARE, run.block.channels) {
-                    (PAIR, 32) => {
-                        _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
-                        _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
-                    }
-                    (PAIR, _) => {
-                        _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
-                        let to = partner.wrapping_sub(32);
-                        _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
-                    }
-                    (_, 64) => _mm512_storeu_si512(to.cast(), bytes),
-                    _ => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
-                }
+                store_pixel::<SHARE>(run, p, limits.narrow4::<SIGNED>(sums[p]));
             }
+        }
+    }
+}
+
+/// Requantizes in integers and stores the first pixels of a run.
+///
+/// # Safety
+/// As of [`Vectors::store`], for as many pixels as there are; the processor has the instructions.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn store_integers<const SHARE: u8, const SIGNED: bool>(
+    problem: &Problem,
+    run: &Run<'_>,
+    sums: &mut [[__m512i; 4]],
+) {
+    match run.block.form {
+        Form::Plain => requantize::<false>(run.lanes, sums),
+        Form::Nudged => requantize::<true>(run.lanes, sums),
+        _ => {}
+    }
+    let limits = Limits::new(problem.requantization.min, problem.requantization.max, 0);
+    for (p, sums) in sums.iter().enumerate() {
+        let bytes = match run.block.form {
+            Form::Plain | Form::Nudged => limits.narrow4::<SIGNED>(*sums),
+            _ => scalar(problem, run, *sums),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { store_pixel::<SHARE>(run, p, bytes) };
+    }
+}
+
+/// Outputs of sums before they are clamped.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn requantize<const NUDGED: bool>(lanes: &[ChannelLanes], sums: &mut [[__m512i; 4]]) {
+    for (v, lanes) in lanes.iter().enumerate() {
+        let constants = Constants::load(lanes);
+        for pixel in &mut *sums {
+            pixel[v] = constants.apply::<NUDGED>(pixel[v]);
+        }
+    }
+}
+
+/// Stores the outputs of a pixel, and of its partner.
+///
+/// # Safety
+/// The block's channels of both may be written; the caller has the instructions.
+#[inline(always)]
+unsafe fn store_pixel<const SHARE: u8>(run: &Run<'_>, pixel: usize, bytes: __m512i) {
+    let mask = !0_u64 >> (64 - run.block.channels);
+    let to = run.output.wrapping_add(pixel.wrapping_mul(run.output_step));
+    let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
+    // SAFETY: the masks leave the block's channels of the pixels, which may be written.
+    unsafe {
+        // Stores with a mask take longer, also where it leaves nothing out.
+        match (SHARE, run.block.channels) {
+            (PAIR, 32) => {
+                _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
+            }
+            (PAIR, _) => {
+                _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
+                let to = partner.wrapping_sub(32);
+                _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
+            }
+            (_, 64) => _mm512_storeu_si512(to.cast(), bytes),
+            _ => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
         }
     }
 }
@@ -155,6 +195,7 @@ impl Arithmetic for Vnni {
     type Inputs = __m512i;
 
     const LAYOUT: Layout = Layout::Bytes;
+    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = true;
 
@@ -189,6 +230,7 @@ impl Arithmetic for Pairs {
     type Inputs = [__m512i; 2];
 
     const LAYOUT: Layout = Layout::Pairs;
+    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 128;
     const HAS_PARTS: bool = false;
 

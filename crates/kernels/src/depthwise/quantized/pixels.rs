@@ -23,12 +23,15 @@ pub(super) const PAIR: u8 = 2;
 pub(super) const FULL_PAIR: u8 = 3;
 
 /// The orders, and of columns the stride; each has kernels of its own, which are small enough for
-/// compilers.
+/// compilers. Those of one pixel are for runs that have fewer than are computed together.
 const ROWS: u8 = 0;
 const COLUMNS_3_1: u8 = 1;
 const COLUMNS_3_2: u8 = 2;
 const COLUMNS_5_1: u8 = 3;
 const COLUMNS_5_2: u8 = 4;
+const ONE_ROWS: u8 = 5;
+const ONE_COLUMNS_3: u8 = 6;
+const ONE_COLUMNS_5: u8 = 7;
 
 /// Vectors of `LANES` bytes, and of a quarter of that many sums.
 ///
@@ -96,6 +99,8 @@ pub(super) trait Arithmetic {
 
     /// How weights are packed.
     const LAYOUT: Layout;
+    /// Pixels that are computed together.
+    const PIXELS: usize;
     /// Bytes of the weights of a quarter in a step.
     const WEIGHT_BYTES: usize;
     /// Whether weights may be sums of two bytes.
@@ -132,13 +137,17 @@ type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 /// The weights are those of all steps of the block as they are packed for the kernel, the order and
 /// the filter, and begin on a line; so do those of each step.
 pub(super) unsafe fn compute<A: Arithmetic>(problem: &Problem, run: &Run<'_>) {
-    let kernel = match (problem.order, problem.stride) {
-        (Order::Rows, _) => of_order::<A, ROWS>(problem, run),
-        (Order::Columns3, 1) => of_order::<A, COLUMNS_3_1>(problem, run),
-        (Order::Columns3, _) => of_order::<A, COLUMNS_3_2>(problem, run),
-        (Order::Pairs3, _) => unreachable!("has kernels of its own"),
-        (Order::Columns5, 1) => of_order::<A, COLUMNS_5_1>(problem, run),
-        (Order::Columns5, _) => of_order::<A, COLUMNS_5_2>(problem, run),
+    let is_enough = run.count >= A::PIXELS;
+    let kernel = match (problem.order, problem.stride, is_enough) {
+        (Order::Rows, _, true) => of_order::<A, ROWS>(problem, run),
+        (Order::Rows, _, false) => of_order::<A, ONE_ROWS>(problem, run),
+        (Order::Columns3, 1, true) => of_order::<A, COLUMNS_3_1>(problem, run),
+        (Order::Columns3, _, true) => of_order::<A, COLUMNS_3_2>(problem, run),
+        (Order::Columns3, _, false) => of_order::<A, ONE_COLUMNS_3>(problem, run),
+        (Order::Columns5, 1, true) => of_order::<A, COLUMNS_5_1>(problem, run),
+        (Order::Columns5, _, true) => of_order::<A, COLUMNS_5_2>(problem, run),
+        (Order::Columns5, _, false) => of_order::<A, ONE_COLUMNS_5>(problem, run),
+        (Order::Pairs3, ..) => unreachable!("has kernels of its own"),
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(problem, run) }
@@ -170,7 +179,7 @@ fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
             A::kernel::<ORDER, SHARE, false, true>
         }
         // See `Packing::order`.
-        (_, true) if const { A::HAS_PARTS && ORDER == ROWS } => {
+        (_, true) if const { A::HAS_PARTS && (ORDER == ROWS || ORDER == ONE_ROWS) } => {
             A::kernel::<ORDER, SHARE, true, true>
         }
         (_, true) => unreachable!("weights of two parts"),
@@ -181,7 +190,7 @@ fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
     }
 }
 
-/// The pixels of a run, by `P`; `ORDER` and `SHARE` say how taps are multiplied and lanes are used;
+/// The pixels of a run, by `P` or one by one; `ORDER` and `SHARE` say how taps are multiplied and lanes are used;
 /// with `TWO` the weights are sums of two bytes.
 ///
 /// # Safety
@@ -198,33 +207,28 @@ pub(super) unsafe fn pixels<
     problem: &Problem,
     run: &Run<'_>,
 ) {
-    // SAFETY: the caller's promises; groups of pixels are within the run.
-    unsafe {
-        let mut first = 0;
-        while first + P <= run.count {
-            let group = run.after(first, problem.stride);
+    const { assert!(P == A::PIXELS) };
+    let together = if const { ORDER < ONE_ROWS } { P } else { 1 };
+    let mut first = 0;
+    while first + together <= run.count {
+        let group = run.after(first, problem.stride);
+        // SAFETY: the caller's promises; the pixels are within the run.
+        unsafe {
             match ORDER {
                 ROWS => rows::<A, P, SHARE, SIGNED, TWO>(problem, &group),
                 COLUMNS_3_1 => columns3::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
                 COLUMNS_3_2 => columns3::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
                 COLUMNS_5_1 => columns5::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
-                _ => columns5::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
-            }
-            first += P;
-            if first < run.count && first + P > run.count {
-                // The last ones together with some that are computed again.
-                first = run.count - P;
-            }
-        }
-        for first in first..run.count {
-            let group = run.after(first, problem.stride);
-            match ORDER {
-                ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(problem, &group),
-                COLUMNS_3_1 | COLUMNS_3_2 => {
-                    columns3::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group);
-                }
+                COLUMNS_5_2 => columns5::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
+                ONE_ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(problem, &group),
+                ONE_COLUMNS_3 => columns3::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group),
                 _ => columns5::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group),
             }
+        }
+        first += together;
+        if first < run.count && first + together > run.count {
+            // The last ones together with some that are computed again.
+            first = run.count - together;
         }
     }
 }
@@ -332,7 +336,14 @@ unsafe fn rows<
             macro_rules! pixels {
                 ($($p:literal)+) => {$(
                     if const { $p < P } {
-                        let entries = entries.map(|entry| entry.wrapping_add(problem.stride.wrapping_mul($p)));
+                        let [a, b, c, d] = entries;
+                        let first = problem.stride.wrapping_mul($p);
+                        let entries = [
+                            a.wrapping_add(first),
+                            b.wrapping_add(first),
+                            c.wrapping_add(first),
+                            d.wrapping_add(first),
+                        ];
                         let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, entries);
                         multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
                     }
@@ -430,7 +441,12 @@ unsafe fn columns5<
                 // Columns behind the last one are not there; their weights are zero.
                 let last = (P - 1) * S + 4;
                 let row = run.columns.wrapping_mul(4);
-                let entries = [0, 1, 2, 3].map(|at| row.wrapping_add(last.min($column + at)));
+                let entries = [
+                    row.wrapping_add(last.min($column)),
+                    row.wrapping_add(last.min($column + 1)),
+                    row.wrapping_add(last.min($column + 2)),
+                    row.wrapping_add(last.min($column + 3)),
+                ];
                 interleaved::<A, SHARE, SIGNED>(problem, run, entries)
             }};
         }
@@ -446,11 +462,16 @@ unsafe fn columns5<
     }
 }
 
-/// The entries of four rows in a column.
+/// The entries of four rows in a column. (Nothing here is a closure: see [`crate::unrolled`].)
 #[inline(always)]
-fn column(run: &Run<'_>, column: usize, rows: [usize; 4]) -> [usize; 4] {
+fn column(run: &Run<'_>, column: usize, [a, b, c, d]: [usize; 4]) -> [usize; 4] {
     // Within the table.
-    rows.map(|row| column.wrapping_add(run.columns.wrapping_mul(row)))
+    [
+        column.wrapping_add(run.columns.wrapping_mul(a)),
+        column.wrapping_add(run.columns.wrapping_mul(b)),
+        column.wrapping_add(run.columns.wrapping_mul(c)),
+        column.wrapping_add(run.columns.wrapping_mul(d)),
+    ]
 }
 
 /// The step of a pixel that a column is, if the pixel sees it: a column of the filter.

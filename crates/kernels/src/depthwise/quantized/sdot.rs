@@ -87,6 +87,7 @@ impl Arithmetic for Sdot {
     type Inputs = int8x16_t;
 
     const LAYOUT: Layout = Layout::Bytes;
+    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 16;
     const HAS_PARTS: bool = true;
 

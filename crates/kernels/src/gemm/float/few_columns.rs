@@ -269,6 +269,7 @@ impl<const COLUMNS: usize, const ROWS: usize> Kernel for OfColumns<'_, COLUMNS, 
 }
 
 /// The sums of some rows, with the biases.
+#[allow(clippy::needless_range_loop)] // See `crate::unrolled`.
 #[inline(always)]
 fn sums<S: Simd, const COLUMNS: usize, const ROWS: usize>(
     simd: S,
@@ -282,40 +283,52 @@ fn sums<S: Simd, const COLUMNS: usize, const ROWS: usize>(
     let by_column = weights.len() / COLUMNS;
     for (index, segment) in table.chunks_exact(rows).enumerate() {
         let segment = &segment[first..first + ROWS];
-        let of_segment: [&[f32]; COLUMNS] =
-            std::array::from_fn(|column| &weights[column * by_column + index * padded..][..padded]);
-        // SAFETY: at each address there are this many values, which do not change meanwhile.
-        let rows: [&[f32]; ROWS] = std::array::from_fn(|row| unsafe {
-            std::slice::from_raw_parts(segment[row], segment_depth)
-        });
+        let mut of_segment: [&[f32]; COLUMNS] = [&[]; COLUMNS];
+        for column in 0..COLUMNS {
+            of_segment[column] = &weights[column * by_column + index * padded..][..padded];
+        }
+        let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
+        for row in 0..ROWS {
+            // SAFETY: at each address there are this many values, which do not change meanwhile.
+            rows[row] = unsafe { std::slice::from_raw_parts(segment[row], segment_depth) };
+        }
         let mut at = 0;
         while at < whole {
-            let weights: [S::F; COLUMNS] =
-                std::array::from_fn(|column| simd.load(&of_segment[column][at..]));
-            for (sums, row) in sums.iter_mut().zip(&rows) {
-                let value = simd.load(&row[at..]);
-                for (sum, weight) in sums.iter_mut().zip(weights) {
-                    *sum = simd.fma(value, weight, *sum);
-                }
-            }
+            add::<S, COLUMNS, ROWS, true>(simd, &of_segment, &rows, at, &mut sums);
             at += S::LANES;
         }
         if at < segment_depth {
-            let weights: [S::F; COLUMNS] =
-                std::array::from_fn(|column| simd.load(&of_segment[column][at..]));
-            for (sums, row) in sums.iter_mut().zip(&rows) {
-                let value = simd.load_partial(&row[at..], 0.0);
-                for (sum, weight) in sums.iter_mut().zip(weights) {
-                    *sum = simd.fma(value, weight, *sum);
-                }
-            }
+            add::<S, COLUMNS, ROWS, false>(simd, &of_segment, &rows, at, &mut sums);
         }
     }
-    sums.map(|row| {
-        let mut all = [0.0; COLUMNS];
-        for ((to, sum), bias) in all.iter_mut().zip(row).zip(block.biases) {
-            *to = simd.sum(sum) + bias;
+    let mut outputs = [[0.0; COLUMNS]; ROWS];
+    for row in 0..ROWS {
+        for column in 0..COLUMNS {
+            outputs[row][column] = simd.sum(sums[row][column]) + block.biases[column];
         }
-        all
-    })
+    }
+    outputs
+}
+
+/// Adds the products of a vector of each row, the last one of which may not be `FULL`.
+#[allow(clippy::needless_range_loop)] // See `crate::unrolled`.
+#[inline(always)]
+fn add<S: Simd, const COLUMNS: usize, const ROWS: usize, const FULL: bool>(
+    simd: S,
+    columns: &[&[f32]; COLUMNS],
+    rows: &[&[f32]; ROWS],
+    at: usize,
+    sums: &mut [[S::F; COLUMNS]; ROWS],
+) {
+    let mut weights = [simd.splat(0.0); COLUMNS];
+    for column in 0..COLUMNS {
+        weights[column] = simd.load(&columns[column][at..]);
+    }
+    for row in 0..ROWS {
+        let values = &rows[row][at..];
+        let value = if FULL { simd.load(values) } else { simd.load_partial(values, 0.0) };
+        for column in 0..COLUMNS {
+            sums[row][column] = simd.fma(value, weights[column], sums[row][column]);
+        }
+    }
 }

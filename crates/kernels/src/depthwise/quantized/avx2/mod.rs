@@ -247,6 +247,7 @@ impl Arithmetic for Vnni {
     type Inputs = __m256i;
 
     const LAYOUT: Layout = Layout::Bytes;
+    const PIXELS: usize = 2;
     const WEIGHT_BYTES: usize = 32;
     const HAS_PARTS: bool = false;
 
@@ -281,6 +282,7 @@ impl Arithmetic for Pairs {
     type Inputs = [__m256i; 2];
 
     const LAYOUT: Layout = Layout::Pairs;
+    const PIXELS: usize = 2;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = false;
 

@@ -170,17 +170,20 @@ fn requantized<const P: usize, const NUDGED: bool>(
     sums: &[Sums; P],
     lanes: &ChannelLanes,
 ) -> [__m256i; P] {
-    let mut outputs = [[_mm256_setzero_si256(); 2]; P];
-    for quarter in 0..2 {
-        let constants = Constants::load(lanes, quarter);
-        // SAFETY: half of 16 numbers.
-        let first = unsafe { _mm256_loadu_si256(lanes.bias.as_ptr().add(quarter * 8).cast()) };
-        for p in 0..P {
-            let total = _mm256_add_epi32(first, wide(sums[p])[quarter]);
-            outputs[p][quarter] = constants.apply::<NUDGED>(total);
-        }
+    let mut outputs = [_mm256_setzero_si256(); P];
+    let constants = [Constants::load(lanes, 0), Constants::load(lanes, 1)];
+    // SAFETY: halves of 16 numbers.
+    let first = unsafe {
+        let bias = lanes.bias.as_ptr().cast::<__m256i>();
+        [_mm256_loadu_si256(bias), _mm256_loadu_si256(bias.add(1))]
+    };
+    for p in 0..P {
+        let [low, high] = wide(sums[p]);
+        let low = constants[0].apply::<NUDGED>(_mm256_add_epi32(first[0], low));
+        let high = constants[1].apply::<NUDGED>(_mm256_add_epi32(first[1], high));
+        outputs[p] = _mm256_packs_epi32(low, high);
     }
-    outputs.map(|[low, high]| _mm256_packs_epi32(low, high))
+    outputs
 }
 
 /// The sums of both parts, in 32 bits.
@@ -205,21 +208,24 @@ unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usiz
 ) -> [Sums; P] {
     // SAFETY: entries of taps of pixels, pairs of weights that there are, and the caller's promises.
     unsafe {
-        let load = |row: usize, column: usize| {
-            // Within the table. Of one pixel columns may have a distance.
-            let column = if P == 1 { column.wrapping_mul(problem.dilation) } else { column };
-            let entry = run.columns.wrapping_mul(row).wrapping_add(column);
-            Bytes32::load::<SHARE, true>(problem, run, entry)
-        };
+        // Written out, for closures are not always inlined.
+        macro_rules! load {
+            ($row:expr, $column:expr) => {{
+                // Within the table. Of one pixel columns may have a distance.
+                let column = if P == 1 { problem.dilation.wrapping_mul($column) } else { $column };
+                let entry = run.columns.wrapping_mul($row).wrapping_add(column);
+                Bytes32::load::<SHARE, true>(problem, run, entry)
+            }};
+        }
         let mut sums: [Sums; P] = [[_mm256_setzero_si256(); 2]; P];
         /// Written out, for a loop would keep the sums in memory.
         macro_rules! columns {
             ($($column:literal)+) => {$(
                 if const { $column < seen(P, S) } {
-                    let lower = load(2, $column);
-                    let upper = interleaved::<HALF>(load(0, $column), load(1, $column));
+                    let lower = load!(2, $column);
+                    let upper = interleaved::<HALF>(load!(0, $column), load!(1, $column));
                     // Behind the last column is nothing, whose weight is zero.
-                    let next = if const { $column + 1 < seen(P, S) } { load(2, $column + 1) } else { lower };
+                    let next = if const { $column + 1 < seen(P, S) } { load!(2, $column + 1) } else { lower };
                     let lower = interleaved::<HALF>(lower, next);
                     columns!(@ $column, upper, lower, [0 1 2 3]);
                 }

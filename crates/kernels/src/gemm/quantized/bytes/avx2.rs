@@ -194,20 +194,18 @@ pub(super) unsafe fn finish<const NUDGED: bool>(work: &Outputs<'_>) {
     ));
     let vectors = work.rows.div_ceil(VECTOR_ROWS);
     for vector in 0..vectors {
-        // Of four channels.
-        let four = |index: usize| {
-            let of_channel = |channel: usize| {
-                let channel = 4 * index + channel;
+        let mut fours = [_mm256_setzero_si256(); 4];
+        for index in 0..4 {
+            let mut outputs = [_mm256_setzero_si256(); 4];
+            for of_four in 0..4 {
+                let channel = 4 * index + of_four;
                 let at = channel * PANEL_ROWS + vector * VECTOR_ROWS;
                 // SAFETY: the caller's promises.
                 let sums = unsafe { _mm256_load_si256(work.sums.add(at).cast()) };
-                requantized::<NUDGED>(sums, &work.lanes[channel])
-            };
-            let outputs = [of_channel(0), of_channel(1), of_channel(2), of_channel(3)];
-            let bytes = limits.narrow4(outputs);
-            _mm256_shuffle_epi8(bytes, order)
-        };
-        let fours = [four(0), four(1), four(2), four(3)];
+                outputs[of_four] = requantized::<NUDGED>(sums, &work.lanes[channel]);
+            }
+            fours[index] = _mm256_shuffle_epi8(limits.narrow4(outputs), order);
+        }
         for (index, rows) in transposed(fours).into_iter().enumerate() {
             let row = vector * VECTOR_ROWS + index;
             let halves = [_mm256_castsi256_si128(rows), _mm256_extracti128_si256::<1>(rows)];
@@ -241,7 +239,7 @@ fn requantized<const NUDGED: bool>(sums: __m256i, lane: &Lane) -> __m256i {
     let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(sums), doubled);
     let odd = _mm256_add_epi64(odd, rounding);
     // The upper halves.
-    let [even, odd] = [even, odd].map(|it| _mm256_castsi256_ps(it));
+    let (even, odd) = (_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd));
     let mut upper = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(even, odd));
     if NUDGED {
         upper =
