@@ -35,6 +35,25 @@ impl<'a, T> ImageMut<'a, T> {
     }
 }
 
+impl<T> Image<'_, T> {
+    /// How many values there must be, as [`values_needed`].
+    ///
+    /// # Panics
+    /// If there are fewer; `name` is what the image is called then.
+    pub(crate) fn check(&self, name: &str, pixels: usize, channels: usize) -> usize {
+        let needed = values_needed(pixels, channels, self.pixel_stride);
+        assert!(self.values.len() >= needed, "the {name} is too small");
+        needed
+    }
+}
+
+impl<T> ImageMut<'_, T> {
+    /// As [`Image::check`].
+    pub(crate) fn check(&self, name: &str, pixels: usize, channels: usize) -> usize {
+        Image { values: self.values, pixel_stride: self.pixel_stride }.check(name, pixels, channels)
+    }
+}
+
 /// Where pixels are that are some of those of a larger image, in rows and columns at equal distances.
 /// Distances are in values.
 #[derive(Debug, Clone, Copy)]

@@ -82,6 +82,40 @@ pub fn for_each_slice<T: Send>(
     });
 }
 
+/// Calls `work` with the elements of input and output from the first of each slice along the middle one of three axes on;
+/// those of a slice are at distances of the last axis's size.
+///
+/// # Panics
+/// If input or output have not as many elements as the axes.
+pub(crate) fn for_each_slice_along<T: Sync + Send>(
+    team: &mut Team,
+    [outer, length, inner]: [usize; 3],
+    least: usize,
+    (input, output): (&[T], &mut [T]),
+    work: impl Fn(&[T], &mut [T], &mut Pace<'_>) + Sync,
+) {
+    let image = length.saturating_mul(inner);
+    assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
+    assert_eq!(output.len(), input.len(), "an output of another size");
+    if output.is_empty() {
+        return;
+    }
+    let output = DisjointOutput::new(output);
+    for_each_part(team, outer, Cut { each: image, least, multiple: 1 }, |part, mut pace| {
+        for index in part {
+            let input = &input[index * image..(index + 1) * image];
+            // SAFETY: every index has its own elements, and every part its own indexes.
+            let output = unsafe { output.slice(index * image, image) };
+            for first in 0..inner {
+                if pace.is_over(1) {
+                    return;
+                }
+                work(&input[first..], &mut output[first..], &mut pace);
+            }
+        }
+    });
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

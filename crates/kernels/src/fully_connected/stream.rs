@@ -49,7 +49,7 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
                 for block in pace.blocks(inputs.len(), width) {
                     let weights = weights[block.start * width..].as_ptr();
                     // SAFETY: as was just seen, of the inputs from the block's first one on.
-                    unsafe { add::<S, VECTORS>(simd, &inputs[block], weights, &mut sums) };
+                    unsafe { add::<S, f32, VECTORS>(simd, &inputs[block], weights, &mut sums) };
                 }
             }
             Weights::Half(weights) => {
@@ -57,7 +57,7 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
                 for block in pace.blocks(inputs.len(), width) {
                     let weights = weights[block.start * width..].as_ptr();
                     // SAFETY: as above.
-                    unsafe { add_half::<S, VECTORS>(simd, &inputs[block], weights, &mut sums) };
+                    unsafe { add::<S, u16, VECTORS>(simd, &inputs[block], weights, &mut sums) };
                 }
             }
         }
@@ -75,45 +75,33 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
     }
 }
 
-/// # Safety
-/// There are `VECTORS` vectors of weights for each input.
-#[inline(always)]
-unsafe fn add<S: Simd, const VECTORS: usize>(
-    simd: S,
-    inputs: &[f32],
-    weights: *const f32,
-    sums: &mut [[S::F; VECTORS]; 2],
-) {
-    let [mut even, mut odd] = *sums;
-    for (index, pair) in inputs.chunks(2).enumerate() {
-        // SAFETY: as the caller promises.
-        let row = unsafe { weights.add(2 * index * VECTORS * S::LANES) };
-        let input = simd.splat(pair[0]);
-        for vector in 0..VECTORS {
-            // SAFETY: as the caller promises.
-            let row = unsafe { std::slice::from_raw_parts(row.add(vector * S::LANES), S::LANES) };
-            even[vector] = simd.fma(input, simd.load(row), even[vector]);
-        }
-        let Some(&input) = pair.get(1) else { break };
-        let input = simd.splat(input);
-        for vector in 0..VECTORS {
-            // SAFETY: as the caller promises.
-            let row = unsafe {
-                std::slice::from_raw_parts(row.add((VECTORS + vector) * S::LANES), S::LANES)
-            };
-            odd[vector] = simd.fma(input, simd.load(row), odd[vector]);
-        }
+/// How a weight is stored.
+trait Weight: Copy {
+    /// A vector of them.
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F;
+}
+
+impl Weight for f32 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        simd.load(from)
     }
-    *sums = [even, odd];
+}
+
+impl Weight for u16 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
+        simd.load_f16(from)
+    }
 }
 
 /// # Safety
-/// As [`add`].
+/// There are `VECTORS` vectors of weights for each input.
 #[inline(always)]
-unsafe fn add_half<S: Simd, const VECTORS: usize>(
+unsafe fn add<S: Simd, W: Weight, const VECTORS: usize>(
     simd: S,
     inputs: &[f32],
-    weights: *const u16,
+    weights: *const W,
     sums: &mut [[S::F; VECTORS]; 2],
 ) {
     let [mut even, mut odd] = *sums;
@@ -124,7 +112,7 @@ unsafe fn add_half<S: Simd, const VECTORS: usize>(
         for vector in 0..VECTORS {
             // SAFETY: as the caller promises.
             let row = unsafe { std::slice::from_raw_parts(row.add(vector * S::LANES), S::LANES) };
-            even[vector] = simd.fma(input, simd.load_f16(row), even[vector]);
+            even[vector] = simd.fma(input, W::load(simd, row), even[vector]);
         }
         let Some(&input) = pair.get(1) else { break };
         let input = simd.splat(input);
@@ -133,7 +121,7 @@ unsafe fn add_half<S: Simd, const VECTORS: usize>(
             let row = unsafe {
                 std::slice::from_raw_parts(row.add((VECTORS + vector) * S::LANES), S::LANES)
             };
-            odd[vector] = simd.fma(input, simd.load_f16(row), odd[vector]);
+            odd[vector] = simd.fma(input, W::load(simd, row), odd[vector]);
         }
     }
     *sums = [even, odd];

@@ -1,11 +1,9 @@
 //! Normalizations along any axis, and of whole images, as prepared kernels.
-#![allow(unsafe_code)]
 
 use super::{RowNormalization, instance_normalization, local_response_normalization};
 use crate::Multiplier;
-use crate::disjoint::DisjointOutput;
 use crate::movement::StridedCopy;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::for_each_slice_along;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
@@ -154,32 +152,13 @@ impl<T: Byte> QuantizedL2<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let [outer, length, inner] = self.sizes;
-        let image = length.saturating_mul(inner);
-        assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
-        assert_eq!(output.len(), input.len(), "an output of another size");
-        if output.is_empty() {
-            return;
-        }
-        let output = DisjointOutput::new(output);
-        let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, outer, cut, |part, mut pace| {
-            for index in part {
-                let input = &input[index * image..(index + 1) * image];
-                // SAFETY: every index has its own elements, and every part its own indexes.
-                let output = unsafe { output.slice(index * image, image) };
-                for column in 0..inner {
-                    if pace.is_over(1) {
-                        return;
-                    }
-                    self.slice(&mut pace, &input[column..], &mut output[column..]);
-                }
-            }
-        });
+        let work =
+            |input: &[T], output: &mut [T], pace: &mut Pace<'_>| self.slice(input, output, pace);
+        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 
     /// One slice, whose elements have the inner size as their stride.
-    fn slice(&self, pace: &mut Pace<'_>, input: &[T], output: &mut [T]) {
+    fn slice(&self, input: &[T], output: &mut [T], pace: &mut Pace<'_>) {
         let [_, length, inner] = self.sizes;
         let [zero_of_input, zero_of_output] = self.zero_points;
         let mut squares = 0;

@@ -1,7 +1,6 @@
 //! [`QuantizedSoftmax`].
 
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::for_each_slice_along;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
@@ -50,30 +49,10 @@ impl<T: Byte> QuantizedSoftmax<T> {
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for.
-    #[allow(unsafe_code)]
     pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let [outer, length, inner] = self.sizes;
-        let image = length.saturating_mul(inner);
-        assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
-        assert_eq!(output.len(), input.len(), "an output of another size");
-        if output.is_empty() {
-            return;
-        }
-        let output = DisjointOutput::new(output);
-        let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, outer, cut, |part, mut pace| {
-            for index in part {
-                let input = &input[index * image..(index + 1) * image];
-                // SAFETY: every index has its own elements, and every part its own indexes.
-                let output = unsafe { output.slice(index * image, image) };
-                for first in 0..inner {
-                    if pace.is_over(1) {
-                        return;
-                    }
-                    self.slice(&input[first..], &mut output[first..], &mut pace);
-                }
-            }
-        });
+        let work =
+            |input: &[T], output: &mut [T], pace: &mut Pace<'_>| self.slice(input, output, pace);
+        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 
     /// One slice, whose elements have the inner size as their stride.

@@ -3,7 +3,6 @@
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::image::values_needed;
 use crate::of_images::{ImageKernel, Images};
 use crate::parts::{even_tasks, for_each_slice};
 use crate::quantization::{Activations, Signedness};
@@ -154,13 +153,11 @@ impl UnpackedConvolution {
         scratch: &mut [Line],
     ) {
         let shape = &self.shape;
-        let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
+        input.check("input", shape.input_pixels(), shape.input_channels);
         assert_eq!(filter.len(), shape.filter_values(), "weights");
         assert_eq!(bias.len(), shape.output_channels, "biases");
         let channels = shape.output_channels;
-        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        let needed = output.check("output", shape.output_pixels(), channels);
         if needed == 0 {
             return;
         }

@@ -14,6 +14,7 @@ mod avx512;
 pub(crate) mod functions;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod pointers;
 mod portable;
 #[cfg(test)]
 mod tests;

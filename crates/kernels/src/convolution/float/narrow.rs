@@ -8,12 +8,12 @@
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
-use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::shared_tasks;
 use crate::team::Pace;
 use crate::team::part;
 use crate::unrolled::unrolled;
+use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
@@ -118,14 +118,11 @@ impl Narrow {
     ) {
         assert_eq!(*shape, self.shape, "another shape");
         let (channels, columns) = (shape.input_channels, shape.output_channels);
-        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
+        input.check("input", shape.input_pixels(), channels);
         assert_eq!(input.pixel_stride, channels, "gaps between pixels");
-        let needed = values_needed(shape.output_pixels(), columns, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        let needed = output.check("output", shape.output_pixels(), columns);
         if let Some(residual) = residual {
-            let needed = values_needed(shape.output_pixels(), columns, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
+            residual.check("residual operand", shape.output_pixels(), columns);
         }
         if needed == 0 {
             return;
@@ -370,16 +367,6 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
 /// Pixels of a tile whose sums fit in this many registers.
 const fn most_pixels(registers: usize) -> usize {
     if registers >= 32 { 14 } else { 5 }
-}
-
-/// A vector of values.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
-    // SAFETY: as the caller promises.
-    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
 }
 
 /// Computes a tile.

@@ -222,8 +222,7 @@ impl Convolution {
     /// If an image is too small.
     pub(crate) fn check(&self, input: &Image<'_, u8>, output: &Target<'_>) {
         let shape = &self.shape;
-        let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
+        input.check("input", shape.input_pixels(), shape.input_channels);
         let needed = match &output.places {
             Places::Even(stride) => {
                 values_needed(shape.output_pixels(), shape.output_channels, *stride)

@@ -4,6 +4,7 @@
 
 use crate::gemm::float::Epilogue;
 use crate::unrolled::unrolled;
+use crate::vector::pointers::{load, load_some, store, store_some};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most pixels of a tile.
@@ -89,19 +90,21 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                 for_pixels!({
                     for_vectors!({
                         let at = first + VECTOR * S::LANES;
-                        let wanted = wanted.saturating_sub(VECTOR * S::LANES).min(S::LANES);
+                        let wanted = lanes::<S>(wanted, VECTOR);
                         let mut value = sums[PIXEL][VECTOR];
                         if let Some(residual) = tile.residual {
                             let from = residual.add(PIXEL * tile.residual_stride + at);
-                            value = simd.add(value, load_some(simd, from, wanted));
+                            let residual = match wanted == S::LANES {
+                                true => load(simd, from),
+                                false => load_some::<S, false>(simd, from, wanted),
+                            };
+                            value = simd.add(value, residual);
                         }
                         value = tile.epilogue.apply(simd, value);
                         let to = tile.output.add(PIXEL * tile.output_stride + at);
-                        let to = std::slice::from_raw_parts_mut(to, wanted);
-                        if wanted == S::LANES {
-                            simd.store(value, to);
-                        } else {
-                            simd.store_partial(value, to);
+                        match wanted == S::LANES {
+                            true => store(simd, value, to),
+                            false => store_some::<S, false>(simd, value, to, wanted),
                         }
                     });
                 });
@@ -136,7 +139,7 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
                     for_pixels!({
                         for_vectors!({
                             let at = first.add(PIXEL * step + VECTOR * S::LANES);
-                            let value = load_lanes::<S, FULL>(simd, at, wanted, VECTOR);
+                            let value = load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR));
                             sums[PIXEL][VECTOR] =
                                 simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
                         });
@@ -151,7 +154,7 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
                     for_pixels!({
                         for_vectors!({
                             let at = pixels[PIXEL].add(channel + VECTOR * S::LANES);
-                            let value = load_lanes::<S, FULL>(simd, at, wanted, VECTOR);
+                            let value = load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR));
                             sums[PIXEL][VECTOR] =
                                 simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
                         });
@@ -163,47 +166,10 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
     }
 }
 
-/// A vector of the values that are there, of `wanted` from the first vector on.
-///
-/// # Safety
-/// They are there, and all of them if `FULL`.
+/// How many lanes of a vector there are values for, of `wanted` from the first vector on.
 #[inline(always)]
-unsafe fn load_lanes<S: Simd, const FULL: bool>(
-    simd: S,
-    from: *const f32,
-    wanted: usize,
-    vector: usize,
-) -> S::F {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if FULL {
-            load(simd, from)
-        } else {
-            let wanted = wanted.saturating_sub(vector * S::LANES).min(S::LANES);
-            simd.load_partial(std::slice::from_raw_parts(from, wanted), 0.0)
-        }
-    }
-}
-
-/// As many values as are wanted, at most a vector.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load_some<S: Simd>(simd: S, from: *const f32, wanted: usize) -> S::F {
-    // SAFETY: as the caller promises.
-    let from = unsafe { std::slice::from_raw_parts(from, wanted) };
-    if wanted == S::LANES { simd.load(from) } else { simd.load_partial(from, 0.0) }
-}
-
-/// A vector of values.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
-    // SAFETY: as the caller promises.
-    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+fn lanes<S: Simd>(wanted: usize, vector: usize) -> usize {
+    wanted.saturating_sub(vector * S::LANES).min(S::LANES)
 }
 
 /// Vectors of a tile: as many sums as registers allow, besides the weights.

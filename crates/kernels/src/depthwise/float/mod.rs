@@ -13,7 +13,6 @@ use crate::convolution::Shape;
 use crate::convolution::float::Convolution;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
-use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::shared_tasks;
 use crate::team::Pace;
@@ -199,14 +198,11 @@ pub(crate) fn check(
     output: &ImageMut<'_, f32>,
 ) -> bool {
     let channels = shape.output_channels;
-    let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
-    assert!(input.values.len() >= needed, "the input is too small");
+    input.check("input", shape.input_pixels(), shape.input_channels);
     assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");
-    let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-    assert!(output.values.len() >= needed, "the output is too small");
+    let needed = output.check("output", shape.output_pixels(), channels);
     if let Some(residual) = residual {
-        let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
-        assert!(residual.values.len() >= needed, "the residual operand is too small");
+        residual.check("residual operand", shape.output_pixels(), channels);
     }
     needed > 0
 }

@@ -7,6 +7,7 @@
 
 use crate::gemm::float::Epilogue;
 use crate::unrolled::unrolled;
+use crate::vector::pointers::{load, load_some, store_some};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Some output rows of an image, all columns of them and all channels of some panels.
@@ -179,15 +180,11 @@ unsafe fn slide<
                     let mut value = sums[0][ROW];
                     if let Some(residual) = residual {
                         let from = residual.wrapping_add(strip.residual_row_step.wrapping_mul(ROW));
-                        value = simd.add(value, load_lanes::<S, FULL>(simd, from, wanted));
+                        value = simd.add(value, load_some::<S, FULL>(simd, from, wanted));
                     }
                     value = epilogue.apply(simd, value);
                     let to = output.wrapping_add(strip.output_row_step.wrapping_mul(ROW));
-                    if FULL {
-                        simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
-                    } else {
-                        simd.store_partial(value, std::slice::from_raw_parts_mut(to, wanted));
-                    }
+                    store_some::<S, FULL>(simd, value, to, wanted);
                 }}
                 output = output.wrapping_add(strip.output_column_step);
                 residual =
@@ -240,7 +237,7 @@ unsafe fn add_column<
         if strip.rows_seen & (1 << SEEN) != 0 {
             // SAFETY: the row is in the image.
             unsafe {
-                let value = load_lanes::<S, FULL>(simd, at, wanted);
+                let value = load_some::<S, FULL>(simd, at, wanted);
                 unrolled! { I < FILTER, 0 1 2 3 4 => {
                     if const { sees(SEEN, I, STRIDE, ROWS) } {
                         let row = SEEN.wrapping_sub(I) / STRIDE;
@@ -300,7 +297,7 @@ unsafe fn add_column_by_weights<
     unrolled! { SEEN < (ROWS - 1) * STRIDE + FILTER, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 => {
         if strip.rows_seen & (1 << SEEN) != 0 {
             // SAFETY: the row is in the image.
-            values[SEEN] = unsafe { load_lanes::<S, FULL>(simd, at, wanted) };
+            values[SEEN] = unsafe { load_some::<S, FULL>(simd, at, wanted) };
         }
         at = at.wrapping_add(strip.row_step);
     }}
@@ -330,32 +327,6 @@ fn add_weight<S: Simd, const STRIDE: usize, const ROWS: usize, const I: usize>(
 /// Whether a row of the strip sees the row `seen` of the input by its tap `tap`.
 const fn sees(seen: usize, tap: usize, stride: usize, rows: usize) -> bool {
     seen >= tap && (seen - tap).is_multiple_of(stride) && (seen - tap) / stride < rows
-}
-
-/// A vector, or the values that are wanted.
-///
-/// # Safety
-/// They are there: `wanted` values, which is as many as a vector has if `FULL`.
-#[inline(always)]
-unsafe fn load_lanes<S: Simd, const FULL: bool>(simd: S, from: *const f32, wanted: usize) -> S::F {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if FULL {
-            load(simd, from)
-        } else {
-            simd.load_partial(std::slice::from_raw_parts(from, wanted), 0.0)
-        }
-    }
-}
-
-/// A vector of values.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
-    // SAFETY: as the caller promises.
-    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
 }
 
 /// Computes a strip of `rows` with a square filter.

@@ -8,7 +8,7 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::packing::Layout;
-use super::pixels::{Arithmetic, PAIR, Vectors, pixels};
+use super::pixels::{Arithmetic, PAIR, Vectors, kernel, pixels};
 use super::problem::{Problem, Run};
 use crate::quantization::Signedness;
 use crate::requantize::avx512::{Constants, FloatConstants, Limits};
@@ -195,7 +195,6 @@ impl Arithmetic for Vnni {
     type Inputs = __m512i;
 
     const LAYOUT: Layout = Layout::Bytes;
-    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = true;
 
@@ -210,15 +209,7 @@ impl Arithmetic for Vnni {
         unsafe { _mm512_dpbusd_epi32(sums, inputs, _mm512_load_si512(weights.cast())) }
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-    ) {
-        assert_eq!(run.lanes.len(), 4);
-        // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
-    }
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni", 4);
 }
 
 /// Without VNNI.
@@ -230,7 +221,6 @@ impl Arithmetic for Pairs {
     type Inputs = [__m512i; 2];
 
     const LAYOUT: Layout = Layout::Pairs;
-    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 128;
     const HAS_PARTS: bool = false;
 
@@ -251,13 +241,5 @@ impl Arithmetic for Pairs {
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-    ) {
-        assert_eq!(run.lanes.len(), 4);
-        // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
-    }
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl", 4);
 }

@@ -6,7 +6,6 @@ use super::problem::{Block, Problem, Run};
 use super::variant::Variant;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
 use crate::quantization::{Activations, Signedness, Weights};
@@ -219,10 +218,8 @@ impl Packed {
     ) {
         assert_eq!(*shape, self.shape, "another shape");
         let channels = shape.input_channels;
-        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
-        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        input.check("input", shape.input_pixels(), channels);
+        output.check("output", shape.output_pixels(), channels);
         let output_step = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         team.run_long(self.pieces * self.block_pieces, &|task, stop| {

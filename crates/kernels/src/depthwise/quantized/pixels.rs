@@ -125,6 +125,26 @@ pub(super) trait Arithmetic {
     );
 }
 
+/// [`Arithmetic::kernel`], compiled for instructions that `#[target_feature]` names, which computes this many pixels together.
+macro_rules! kernel {
+    ($features:literal, $pixels:literal) => {
+        const PIXELS: usize = $pixels;
+
+        #[target_feature(enable = $features)]
+        unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+            problem: &Problem,
+            run: &Run<'_>,
+        ) {
+            let vectors =
+                <<Self as Arithmetic>::Vectors as Vectors>::LANES / crate::requantize::LANES;
+            assert_eq!(run.lanes.len(), vectors, "constants of a block");
+            // SAFETY: the caller's promises.
+            unsafe { pixels::<Self, $pixels, ORDER, SHARE, SIGNED, TWO>(problem, run) }
+        }
+    };
+}
+pub(super) use kernel;
+
 type Bytes<A> = <<A as Arithmetic>::Vectors as Vectors>::Bytes;
 type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 
@@ -207,7 +227,6 @@ pub(super) unsafe fn pixels<
     problem: &Problem,
     run: &Run<'_>,
 ) {
-    const { assert!(P == A::PIXELS) };
     let together = if const { ORDER < ONE_ROWS } { P } else { 1 };
     let mut first = 0;
     while first + together <= run.count {

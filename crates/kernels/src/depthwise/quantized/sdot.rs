@@ -6,7 +6,7 @@
 
 use super::neon::{load, store};
 use super::packing::Layout;
-use super::pixels::{Arithmetic, FULL, Vectors, pixels};
+use super::pixels::{Arithmetic, FULL, Vectors, kernel, pixels};
 use super::problem::{Problem, Run};
 use crate::gemm::quantized::dot::sdot;
 use crate::quantization::Signedness;
@@ -87,7 +87,6 @@ impl Arithmetic for Sdot {
     type Inputs = int8x16_t;
 
     const LAYOUT: Layout = Layout::Bytes;
-    const PIXELS: usize = 4;
     const WEIGHT_BYTES: usize = 16;
     const HAS_PARTS: bool = true;
 
@@ -102,13 +101,5 @@ impl Arithmetic for Sdot {
         unsafe { sdot(sums, inputs, vld1q_s8(weights.cast())) }
     }
 
-    #[target_feature(enable = "dotprod")]
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-    ) {
-        assert_eq!(run.lanes.len(), 1);
-        // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(problem, run) }
-    }
+    kernel!("dotprod", 4);
 }

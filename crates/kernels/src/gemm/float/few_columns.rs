@@ -4,7 +4,6 @@
 
 use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
-use crate::image::values_needed;
 use crate::packing::{PackedValues, product};
 use crate::parts::even_tasks;
 use crate::team::{Pace, part};
@@ -151,11 +150,9 @@ impl FewColumns {
         );
         let planned = self.rows.scratch_values;
         assert!(rows.scratch_values(self.sizes.block()) <= planned, "more scratch memory");
-        let needed = values_needed(self.rows.count, columns, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        output.check("output", self.rows.count, columns);
         if let Some(residual) = residual {
-            let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
+            residual.check("residual operand", self.rows.count, columns);
         }
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");

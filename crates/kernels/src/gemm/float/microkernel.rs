@@ -7,6 +7,7 @@ use super::tile::{LINE, Target, Tile, finish, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
 use crate::unrolled::unrolled;
+use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// How large a tile may be.
@@ -133,16 +134,6 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             target = target.at_column(VECTORS * S::LANES);
         }
     }
-}
-
-/// A vector of values.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
-    // SAFETY: as the caller promises.
-    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
 }
 
 /// Where the values of a tile's rows are, at some depth.

@@ -323,8 +323,7 @@ impl Gemm {
         };
         assert!(output.len() >= needed, "the output is too small");
         if let Some(residual) = residual {
-            let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
+            residual.check("residual operand", self.rows.count, columns);
         }
         assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
         assert_eq!(rows.segments() * rows.segment_depth(), self.panels.depth(), "another depth");

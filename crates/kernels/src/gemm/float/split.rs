@@ -14,7 +14,6 @@ use super::turn_avx512::turn;
 use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
-use crate::image::values_needed;
 use crate::packing::{PackedValues, product};
 use crate::parts::shared_tasks;
 use crate::team::{Pace, Stop, part};
@@ -265,11 +264,9 @@ impl SplitProduct {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
-        let needed = values_needed(self.rows.count, self.columns, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        let needed = output.check("output", self.rows.count, self.columns);
         if let Some(residual) = residual {
-            let needed = values_needed(self.rows.count, self.columns, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
+            residual.check("residual operand", self.rows.count, self.columns);
         }
         assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
         assert_eq!(rows.segments() * rows.segment_depth(), self.depth, "another depth");

@@ -11,7 +11,7 @@
 
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Sums, Words, requantize_rows, tiles};
+use super::tiles::{Arithmetic, Packing, Sums, Words, kernel, requantize_rows, tiles};
 use super::{Ahead, ChannelLanes, Tile};
 use crate::requantize::avx2::{Constants, Limits};
 use crate::requantize::{Form, LANES};
@@ -71,17 +71,7 @@ impl Arithmetic for Vnni {
         }
     }
 
-    #[target_feature(enable = "avx2,avxvnni")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("avx2,avxvnni");
 }
 
 /// With AVX2 alone.
@@ -140,17 +130,7 @@ impl Arithmetic for Pairs {
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
     }
 
-    #[target_feature(enable = "avx2")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("avx2");
 }
 
 /// With AVX2 alone, for few rows: weights stay bytes in memory, half of what is read otherwise, and are widened when they are
@@ -208,17 +188,7 @@ impl Arithmetic for PairsOfBytes {
         unsafe { Pairs::fetch(line) };
     }
 
-    #[target_feature(enable = "avx2")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("avx2");
 }
 
 impl Words for Pairs {

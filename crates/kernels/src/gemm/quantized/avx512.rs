@@ -10,7 +10,7 @@
 
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Packing, Sums, requantize_rows, tiles};
+use super::tiles::{self, Arithmetic, Packing, Sums, kernel, requantize_rows, tiles};
 use super::{Ahead, ChannelLanes, Tile};
 use crate::requantize::avx512::{Constants, FloatConstants, Limits};
 use crate::requantize::{Form, LANES};
@@ -78,17 +78,7 @@ impl Arithmetic for Vnni {
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
 }
 
 /// Of rows of 16-bit numbers, without VNNI or, where the sum of products takes one instruction, with it.
@@ -235,17 +225,7 @@ impl Arithmetic for WordsOfBytes {
         unsafe { Words::<false>::fetch(line) };
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl");
 }
 
 impl<const VNNI: bool> tiles::Words for Words<VNNI> {

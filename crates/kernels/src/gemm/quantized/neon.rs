@@ -13,7 +13,7 @@
 
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Sums, tiles};
+use super::tiles::{Arithmetic, Packing, Sums, kernel, tiles};
 use super::{Ahead, ChannelLanes, Tile};
 use crate::requantize::neon::{Constants, Limits};
 use crate::requantize::{Form, LANES};
@@ -74,16 +74,7 @@ impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
         sums
     }
 
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises; every processor of the target has NEON.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!();
 }
 
 /// Adds the products of eight channels with four inputs to the sums in two registers.

@@ -11,7 +11,7 @@
 use super::block::Block;
 use super::dot::sdot_lane;
 use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Streams, tiles};
+use super::tiles::{Arithmetic, Packing, Streams, kernel, tiles};
 use super::{Ahead, DEPTH, Tile};
 use std::arch::aarch64::*;
 
@@ -93,17 +93,7 @@ impl Arithmetic for Sdot {
         }
     }
 
-    #[target_feature(enable = "dotprod")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("dotprod");
 }
 
 /// Inputs as signed numbers.

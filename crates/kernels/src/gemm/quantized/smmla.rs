@@ -12,7 +12,7 @@ use super::block::Block;
 use super::dot::smmla;
 use super::problem::Problem;
 use super::sdot::{Sdot, signed};
-use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, tiles};
+use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, kernel, tiles};
 use super::{Ahead, DEPTH, Tile};
 use std::arch::aarch64::*;
 
@@ -116,15 +116,5 @@ impl Arithmetic for Smmla {
         }
     }
 
-    #[target_feature(enable = "dotprod,i8mm")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
-    }
+    kernel!("dotprod,i8mm");
 }

@@ -200,10 +200,28 @@ pub(super) trait Arithmetic: Copy {
         problem: &Problem,
         block: &Block,
         tile: &Tile<'_>,
-        tiles: usize,
+        count: usize,
         ahead: &mut Ahead,
     );
 }
+
+/// [`Arithmetic::kernel`], compiled for instructions that `#[target_feature]` names, or for those that each processor has.
+macro_rules! kernel {
+    ($($features:literal)?) => {
+        $(#[target_feature(enable = $features)])?
+        unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+            problem: &Problem,
+            block: &Block,
+            tile: &Tile<'_>,
+            count: usize,
+            ahead: &mut Ahead,
+        ) {
+            // SAFETY: the caller's promises; without a name every processor of the target has the instructions.
+            unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
+        }
+    };
+}
+pub(super) use kernel;
 
 /// Of rows that may be given as 16-bit numbers, see [`Matrix::of_words`].
 #[cfg(target_arch = "x86_64")]
@@ -305,8 +323,8 @@ pub(super) unsafe fn compute<A: Arithmetic>(
     let are_signed = problem.common.is_signed && problem.inputs == Inputs::Stored;
     let kernel = match are_signed {
         // Widened inputs are as if they had been unsigned.
-        true if const { A::INPUT_BYTES == 1 } => kernel::<A, true>(block.vectors, tile.rows),
-        _ => kernel::<A, false>(block.vectors, tile.rows),
+        true if const { A::INPUT_BYTES == 1 } => of_width::<A, true>(block.vectors, tile.rows),
+        _ => of_width::<A, false>(block.vectors, tile.rows),
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(problem, block, tile, tiles, ahead) }
@@ -316,7 +334,7 @@ pub(super) unsafe fn compute<A: Arithmetic>(
 type Kernel = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
 
 /// The kernel for this many vectors and rows. What an instruction set has no tiles for is not compiled.
-fn kernel<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
+fn of_width<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
     match vectors {
         1 => with_rows::<A, 1, SIGNED>(rows),
         2 if const { A::ROWS[2] > 0 } => with_rows::<A, 2, SIGNED>(rows),

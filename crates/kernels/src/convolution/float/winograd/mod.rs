@@ -15,7 +15,6 @@ use crate::convolution::Shape;
 use crate::convolution::tile_size::TileSize;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
-use crate::image::values_needed;
 use crate::packing::product;
 use crate::team::part;
 use crate::vector::Isa;
@@ -236,13 +235,10 @@ impl Winograd {
     ) {
         assert_eq!(*shape, self.shape, "another shape");
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        let needed = values_needed(shape.input_pixels(), inputs, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
-        let needed = values_needed(shape.output_pixels(), outputs, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        input.check("input", shape.input_pixels(), inputs);
+        output.check("output", shape.output_pixels(), outputs);
         if let Some(residual) = residual {
-            let needed = values_needed(shape.output_pixels(), outputs, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
+            residual.check("residual operand", shape.output_pixels(), outputs);
         }
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");

@@ -5,6 +5,7 @@
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
 use crate::gemm::float::Epilogue;
+use crate::vector::pointers::{load, store};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Winograd's convolution in one dimension, of `OUTPUT` values that see `INPUT`, by a filter of three. In two
@@ -118,24 +119,6 @@ pub(super) fn filter<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUT
             sum as f32
         })
     })
-}
-
-/// A vector of values.
-///
-/// # Safety
-/// They are there.
-#[inline(always)]
-unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
-    // SAFETY: as the caller promises.
-    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
-}
-
-/// # Safety
-/// There is room for a vector, which no one else touches.
-#[inline(always)]
-unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
-    // SAFETY: as the caller promises.
-    simd.store(value, unsafe { std::slice::from_raw_parts_mut(to, S::LANES) });
 }
 
 /// A transform of a tile, whose addresses have been promised.

@@ -12,7 +12,7 @@
 pub(super) mod nibbles;
 
 use super::packing::Layout;
-use super::pixels::{Arithmetic, FULL, FULL_PAIR, PARTIAL, Vectors, pixels};
+use super::pixels::{Arithmetic, FULL, FULL_PAIR, PARTIAL, Vectors, kernel, pixels};
 use super::problem::{Problem, Run};
 use crate::quantization::Signedness;
 use crate::requantize::avx2::{Constants, Limits};
@@ -247,7 +247,6 @@ impl Arithmetic for Vnni {
     type Inputs = __m256i;
 
     const LAYOUT: Layout = Layout::Bytes;
-    const PIXELS: usize = 2;
     const WEIGHT_BYTES: usize = 32;
     const HAS_PARTS: bool = false;
 
@@ -262,15 +261,7 @@ impl Arithmetic for Vnni {
         unsafe { _mm256_dpbusd_avx_epi32(sums, inputs, _mm256_load_si256(weights.cast())) }
     }
 
-    #[target_feature(enable = "avx2,avxvnni")]
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-    ) {
-        assert_eq!(run.lanes.len(), 2);
-        // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(problem, run) }
-    }
+    kernel!("avx2,avxvnni", 2);
 }
 
 /// With AVX2 alone.
@@ -282,7 +273,6 @@ impl Arithmetic for Pairs {
     type Inputs = [__m256i; 2];
 
     const LAYOUT: Layout = Layout::Pairs;
-    const PIXELS: usize = 2;
     const WEIGHT_BYTES: usize = 64;
     const HAS_PARTS: bool = false;
 
@@ -303,13 +293,5 @@ impl Arithmetic for Pairs {
         }
     }
 
-    #[target_feature(enable = "avx2")]
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-    ) {
-        assert_eq!(run.lanes.len(), 2);
-        // SAFETY: the caller's promises.
-        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(problem, run) }
-    }
+    kernel!("avx2", 2);
 }
