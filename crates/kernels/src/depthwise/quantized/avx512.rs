@@ -97,7 +97,16 @@ impl Vectors for Bytes64 {
             match run.block.form {
                 Form::Floats => requantize!(false),
                 Form::SignedFloats => requantize!(true),
-                _ => return store_integers::<SHARE, SIGNED>(problem, run, &mut sums),
+                _ => {
+                    // A copy, for what a function can change would stay in memory in the other cases too.
+                    let mut copies = [[_mm512_setzero_si512(); 4]; P];
+                    for p in 0..P {
+                        for v in 0..4 {
+                            copies[p][v] = sums[p][v];
+                        }
+                    }
+                    return store_integers::<SHARE, SIGNED>(problem, run, &mut copies);
+                }
             }
             let limits = Limits::new(min, max, zero_point);
             for p in 0..P {
