@@ -124,6 +124,7 @@ unsafe fn group<const P: usize, const S: usize, const SHARE: u8>(problem: &Probl
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn one_by_one<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
+    let lanes: &[ChannelLanes; 2] = run.lanes.try_into().expect("of 32 channels");
     // SAFETY: the caller's promises; there are the constants of 32 channels.
     unsafe {
         let ([a, b], [c, d]) = (
@@ -132,7 +133,7 @@ unsafe fn one_by_one<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
         );
         let mut sums = [a, b, c, d];
         for (quarter, sum) in sums.iter_mut().enumerate() {
-            *sum = _mm256_add_epi32(Bytes32::first(run.lanes, quarter), *sum);
+            *sum = _mm256_add_epi32(Bytes32::first(lanes, quarter), *sum);
         }
         store_scalar::<SHARE>(problem, run, &[sums]);
     }
