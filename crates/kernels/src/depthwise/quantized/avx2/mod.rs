@@ -200,7 +200,7 @@ unsafe fn load_some(from: *const u8, count: usize) -> __m128i {
 /// # Safety
 /// They can be read.
 #[cold]
-#[inline(never)] // Copies of it would be a third of the kernels.
+#[inline(never)] // Each load has a call of it.
 unsafe fn load_rest(from: *const u8, count: usize) -> i32 {
     // SAFETY: the caller's promise.
     let byte = |at: usize| unsafe { i32::from(from.add(at).read()) };
