@@ -154,7 +154,7 @@ impl Walk {
         team: &mut Team,
         operands: &[&[T]],
         output: &mut [U],
-        work: impl Fn(&[Operand<'_, T>], &mut [U]) + Sync,
+        work: &(dyn Fn(&[Operand<'_, T>], &mut [U]) + Sync),
     ) {
         assert_eq!(operands.len(), self.operands.len(), "operands of another operation");
         for (operand, strides) in operands.iter().zip(&self.operands) {
@@ -298,7 +298,7 @@ mod tests {
             shapes.iter().map(|shape| (0..shape.iter().product()).collect()).collect();
         let operands: Vec<&[usize]> = operands.iter().map(Vec::as_slice).collect();
         let mut output = vec![Vec::new(); walk.elements()];
-        walk.run(&mut Team::new(threads), &operands, &mut output, |operands, output| {
+        walk.run(&mut Team::new(threads), &operands, &mut output, &|operands, output| {
             for (index, element) in output.iter_mut().enumerate() {
                 *element = operands
                     .iter()

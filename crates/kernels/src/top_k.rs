@@ -3,7 +3,6 @@
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use bytemuck::Pod;
-use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The most elements that are selected; of more, all are sorted.
@@ -42,47 +41,55 @@ impl TopK {
         Self { length, count, elements, first_before_last }
     }
 
+    /// `key` gives a number that is the greater the greater an element is.
     fn choose<T: Pod>(
         &self,
         mut pace: Pace<'_>,
         input: &[T],
         (values, indexes): (&mut [T], &mut [u32]),
-        order: &mut [u32],
-        compare: impl Fn(&T, &T) -> Ordering,
+        places: &mut [u64],
+        key: impl Fn(T) -> u32,
     ) {
+        // Of equal elements the one that stands further in front has the lesser number, or the greater one.
+        let flip = if self.first_before_last { 0 } else { u32::MAX };
         let rows = input.chunks_exact(self.length);
         let values = values.chunks_exact_mut(self.count);
         let indexes = indexes.chunks_exact_mut(self.count);
         for ((row, values), indexes) in rows.zip(values).zip(indexes) {
-            let falling = |a: &u32, b: &u32| {
-                let by_place = if self.first_before_last { a.cmp(b) } else { b.cmp(a) };
-                compare(&row[*b as usize], &row[*a as usize]).then(by_place)
+            let number = |range: Range<usize>, places: &mut [u64]| {
+                let all = numbers(range.clone()).zip(&row[range]);
+                for (place, (index, element)) in places.iter_mut().zip(all) {
+                    *place = u64::from(!key(*element)) << 32 | u64::from(index ^ flip);
+                }
             };
             let chosen = if self.count <= MOST_SELECTED {
-                self.select(&mut pace, order, falling)
+                self.select(&mut pace, places, &number)
             } else {
-                sort_in_pieces(&mut pace, order, self.length, falling)
+                sort_in_pieces(&mut pace, places, self.length, &number)
             };
             let Some(chosen) = chosen else { return };
             for block in blocks(self.count) {
                 if pace.is_over(block.len() * WORK) {
                     return;
                 }
-                indexes[block.clone()].copy_from_slice(&chosen[block.clone()]);
-                for (value, index) in values[block.clone()].iter_mut().zip(&chosen[block]) {
-                    *value = row[*index as usize];
+                let all = values[block.clone()].iter_mut().zip(&mut indexes[block.clone()]);
+                for ((value, index), chosen) in all.zip(&chosen[block]) {
+                    #[allow(clippy::cast_possible_truncation)] // The lower half.
+                    let place = *chosen as u32 ^ flip;
+                    *index = place;
+                    *value = row[place as usize];
                 }
             }
         }
     }
 
-    /// The first of all in this order, which are few; `None` if they are no longer wanted.
+    /// The least numbers, which are few; `None` if they are no longer wanted.
     fn select<'a>(
         &self,
         pace: &mut Pace<'_>,
-        order: &'a mut [u32],
-        falling: impl Fn(&u32, &u32) -> Ordering + Copy,
-    ) -> Option<&'a [u32]> {
+        places: &'a mut [u64],
+        number: &dyn Fn(Range<usize>, &mut [u64]),
+    ) -> Option<&'a [u64]> {
         // Those that come first so far, and behind them the next ones.
         let mut kept = 0;
         for block in blocks(self.length) {
@@ -90,19 +97,17 @@ impl TopK {
                 return None;
             }
             let end = kept + block.len();
-            for (place, index) in order[kept..end].iter_mut().zip(numbers(block)) {
-                *place = index;
-            }
+            number(block, &mut places[kept..end]);
             if end > self.count {
-                order[..end].select_nth_unstable_by(self.count - 1, falling);
+                places[..end].select_nth_unstable(self.count - 1);
             }
             kept = end.min(self.count);
         }
-        order[..kept].sort_unstable_by(falling);
-        Some(&order[..kept])
+        places[..kept].sort_unstable();
+        Some(&places[..kept])
     }
 
-    /// Places for the numbers of elements.
+    /// Places for numbers of elements.
     fn places(&self) -> usize {
         if self.count <= MOST_SELECTED {
             self.length.min(self.count + BLOCK)
@@ -110,6 +115,14 @@ impl TopK {
             2 * self.length
         }
     }
+}
+
+/// A number that is the greater the greater a float is, the same for both zeros, from 1 to `u32::MAX - 1`; `None` for NaN.
+pub(crate) fn rank(number: f32) -> Option<u32> {
+    let bits = (number + 0.0).to_bits();
+    // Of negative numbers, greater bits are lesser numbers.
+    let rank = if bits >> 31 == 0 { bits ^ 1 << 31 } else { !bits };
+    (!number.is_nan()).then_some(rank)
 }
 
 /// `0..length` in parts between which it is asked whether to go on.
@@ -123,23 +136,21 @@ fn numbers(range: Range<usize>) -> impl Iterator<Item = u32> {
     range.map(|index| index as u32)
 }
 
-/// The numbers below `length` in this order, merged from sorted pieces; `None` if they are no longer wanted.
+/// The numbers of `length` elements in rising order, merged from sorted pieces; `None` if they are no longer wanted.
 fn sort_in_pieces<'a>(
     pace: &mut Pace<'_>,
-    places: &'a mut [u32],
+    places: &'a mut [u64],
     length: usize,
-    order: impl Fn(&u32, &u32) -> Ordering + Copy,
-) -> Option<&'a [u32]> {
+    number: &dyn Fn(Range<usize>, &mut [u64]),
+) -> Option<&'a [u64]> {
     let (from, to) = places.split_at_mut(length);
     let (mut from, mut to) = (from, &mut to[..length]);
     for piece in blocks(length) {
         if pace.is_over(piece.len() * WORK) {
             return None;
         }
-        for (place, index) in from[piece.clone()].iter_mut().zip(numbers(piece.clone())) {
-            *place = index;
-        }
-        from[piece].sort_unstable_by(order);
+        number(piece.clone(), &mut from[piece.clone()]);
+        from[piece].sort_unstable();
     }
     let mut sorted = BLOCK;
     while sorted < length {
@@ -151,8 +162,7 @@ fn sort_in_pieces<'a>(
                     return None;
                 }
                 for place in block {
-                    let is_left = left < middle
-                        && (right == end || order(&from[left], &from[right]) != Ordering::Greater);
+                    let is_left = left < middle && (right == end || from[left] < from[right]);
                     let next = if is_left { &mut left } else { &mut right };
                     to[start + place] = from[*next];
                     *next += 1;
@@ -172,29 +182,27 @@ impl PreparedKernel for TopK {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [values, indexes], scratch) = operands.split();
-        let order = &mut bytemuck::cast_slice_mut(scratch)[..self.places()];
+        let places = &mut bytemuck::cast_slice_mut(scratch)[..self.places()];
         let indexes = bytemuck::cast_slice_mut(indexes);
         let pace = team.pace();
-        /// Elements of some type, in some order.
+        /// Elements of some type, in the order of their keys.
         macro_rules! chosen {
-            ($T:ty, $compare:expr) => {{
+            ($T:ty, $key:expr) => {{
                 let values = bytemuck::cast_slice_mut(values);
-                self.choose::<$T>(pace, inputs.of(0), (values, indexes), order, $compare)
+                self.choose::<$T>(pace, inputs.of(0), (values, indexes), places, $key)
             }};
         }
         match self.elements {
-            ElementType::F32 => chosen!(f32, |a, b| {
-                a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-            }),
-            ElementType::I32 => chosen!(i32, Ord::cmp),
-            ElementType::U8 | ElementType::Bool => chosen!(u8, Ord::cmp),
-            ElementType::I8 => chosen!(i8, Ord::cmp),
+            ElementType::F32 => chosen!(f32, |it| rank(it).unwrap_or(u32::MAX)),
+            ElementType::I32 => chosen!(i32, |it| it.cast_unsigned() ^ 1 << 31),
+            ElementType::U8 | ElementType::Bool => chosen!(u8, u32::from),
+            ElementType::I8 => chosen!(i8, |it| u32::from(it.cast_unsigned() ^ 0x80)),
         }
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.places() * size_of::<u32>()
+        self.places() * size_of::<u64>()
     }
 }
 
@@ -221,11 +229,29 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_greater_than_anything() {
-        let input = [1.0, f32::NAN, f32::INFINITY];
-        let kernel = TopK::prepare(ElementType::F32, 3, 2, true);
-        let [_, indexes] = outputs(&kernel, &[bytemuck::cast_slice(&input)], [8, 8]);
-        assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&indexes), [1, 2]);
+    fn nan_is_greater_than_anything_and_zeros_are_equal() {
+        let input =
+            [-0.0, 1.0, f32::NEG_INFINITY, 0.0, -f32::NAN, -1e-45, f32::INFINITY, -0.0, f32::NAN];
+        for (first_before_last, expected) in
+            [(true, [4, 8, 6, 1, 0, 3, 7, 5, 2]), (false, [8, 4, 6, 1, 7, 3, 0, 5, 2])]
+        {
+            let kernel = TopK::prepare(ElementType::F32, 9, 9, first_before_last);
+            let [values, indexes] = outputs(&kernel, &[bytemuck::cast_slice(&input)], [36, 36]);
+            assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&indexes), expected);
+            let values = bytemuck::pod_collect_to_vec::<u8, u32>(&values);
+            assert_eq!(values, expected.map(|it| input[it as usize].to_bits()));
+        }
+    }
+
+    #[test]
+    fn bytes_are_in_the_order_of_what_they_are() {
+        for (elements, expected) in
+            [(ElementType::U8, [2, 0, 3, 1]), (ElementType::I8, [3, 1, 2, 0])]
+        {
+            let kernel = TopK::prepare(elements, 4, 4, true);
+            let [_, indexes] = outputs(&kernel, &[&[0x80, 0, 0xFF, 0x7F]], [4, 16]);
+            assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&indexes), expected);
+        }
     }
 
     #[test]
@@ -252,10 +278,10 @@ mod tests {
             let questions = std::sync::atomic::AtomicUsize::new(0);
             let ask = || questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 10;
             let (mut values, mut indexes) = (vec![0; count], vec![0; count]);
-            let mut order = vec![0; kernel.places()];
+            let mut places = vec![0; kernel.places()];
             Team::alone().until(&ask, |team| {
                 let outputs = (&mut values[..], &mut indexes[..]);
-                kernel.choose(team.pace(), &input, outputs, &mut order, u8::cmp);
+                kernel.choose(team.pace(), &input, outputs, &mut places, u32::from);
                 assert!(team.is_stopped(), "{count}");
             });
             assert_eq!(questions.into_inner(), 12, "{count}");

@@ -7,8 +7,8 @@ use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{Pace, Team, WORK_BETWEEN};
+use crate::top_k::rank;
 use crate::vector::{Isa, Kernel, Simd};
-use std::cmp::Ordering;
 
 /// Anchors from which on a second thread is worth waking.
 const ANCHORS_OF_TASK: usize = 512;
@@ -238,14 +238,15 @@ impl DetectionPostprocessing {
             let index = parts(*kept).1;
             let scores = &input.scores[index * classes..][..classes];
             let order = &mut order[..classes - 1];
-            for (place, class) in order.iter_mut().zip(1..) {
-                *place = class;
+            // Higher scores first, NaN last, of equal ones lesser classes first.
+            for (place, (score, class)) in order.iter_mut().zip(scores[1..].iter().zip(1_u64..)) {
+                *place = u64::from(!rank(*score).unwrap_or(0)) << 32 | class;
             }
-            let score = |class: u64| scores[usize::try_from(class).unwrap_or(0)];
-            order.sort_unstable_by(|a, b| descending(score(*a), score(*b)).then(a.cmp(b)));
-            for class in order.iter().take(classes_of_box) {
-                let label = self.label(usize::try_from(*class).unwrap_or(1));
-                found.push(score(*class), *edges, label);
+            order.sort_unstable();
+            for place in order.iter().take(classes_of_box) {
+                #[allow(clippy::cast_possible_truncation)] // The lower half.
+                let class = *place as u32 as usize;
+                found.push(scores[class], *edges, self.label(class));
             }
         }
     }
@@ -349,11 +350,6 @@ struct Input<'a> {
     anchors: &'a [[f32; 4]],
 }
 
-/// Higher scores first; NaN comes last.
-fn descending(a: f32, b: f32) -> Ordering {
-    b.partial_cmp(&a).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-}
-
 /// The greatest number; minus infinity if there is none but NaN.
 struct Highest<'a>(&'a [f32]);
 
@@ -379,6 +375,11 @@ mod tests {
     use super::*;
 
     type Found = (Vec<f32>, Vec<f32>, Vec<i32>, Vec<i32>);
+
+    /// Higher scores first; NaN comes last.
+    fn descending(a: f32, b: f32) -> std::cmp::Ordering {
+        b.partial_cmp(&a).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    }
 
     /// As the operation is defined, one candidate after the other.
     fn expected(

@@ -23,11 +23,23 @@ pub enum Comparison {
     GreaterEqual,
 }
 
+/// What all comparisons are made of.
+#[derive(Debug, Clone, Copy)]
+enum Relation {
+    Equal,
+    Less,
+    LessEqual,
+}
+
 /// A prepared comparison of two tensors that broadcast. Its outputs are 1 or 0.
 #[derive(Debug, Clone)]
 pub struct Compare {
     pairs: Pairs,
-    comparison: Comparison,
+    relation: Relation,
+    /// Whether outputs are 1 where the relation does not hold.
+    is_negated: bool,
+    /// The numbers of the inputs, that which comes first in the relation first.
+    inputs: [usize; 2],
     elements: ElementType,
     /// Of 8-bit numbers that are stored in different ways: they are not in the order of what they
     /// stand for.
@@ -47,7 +59,17 @@ impl Compare {
         elements: ElementType,
         quantizations: Option<[Quantization; 2]>,
     ) -> Self {
-        Self { pairs: Pairs::prepare(set, shapes), comparison, elements, quantizations }
+        let (relation, is_negated, inputs) = match comparison {
+            Comparison::Equal => (Relation::Equal, false, [0, 1]),
+            Comparison::NotEqual => (Relation::Equal, true, [0, 1]),
+            Comparison::Less => (Relation::Less, false, [0, 1]),
+            Comparison::LessEqual => (Relation::LessEqual, false, [0, 1]),
+            Comparison::Greater => (Relation::Less, false, [1, 0]),
+            Comparison::GreaterEqual => (Relation::LessEqual, false, [1, 0]),
+        };
+        let pairs = Pairs::prepare(set, inputs.map(|index| shapes[index]));
+        let quantizations = quantizations.map(|of| inputs.map(|index| of[index]));
+        Self { pairs, relation, is_negated, inputs, elements, quantizations }
     }
 
     fn compare<T: bytemuck::Pod + PartialOrd + Sync>(
@@ -82,23 +104,21 @@ impl Compare {
         output: &mut [u8],
         both: impl Fn([T; 2]) -> [K; 2] + Sync,
     ) {
-        let (a, b) = (inputs.of(0), inputs.of(1));
+        let [a, b] = self.inputs.map(|index| inputs.of(index));
+        let flip = u8::from(self.is_negated);
         /// The elements compared.
         macro_rules! compared {
-            ($comparison:tt) => {
+            ($relation:tt) => {
                 self.pairs.run(team, a, b, output, |a, b| {
                     let [a, b] = both([a, b]);
-                    u8::from(a $comparison b)
+                    u8::from(a $relation b) ^ flip
                 })
             };
         }
-        match self.comparison {
-            Comparison::Equal => compared!(==),
-            Comparison::NotEqual => compared!(!=),
-            Comparison::Less => compared!(<),
-            Comparison::LessEqual => compared!(<=),
-            Comparison::Greater => compared!(>),
-            Comparison::GreaterEqual => compared!(>=),
+        match self.relation {
+            Relation::Equal => compared!(==),
+            Relation::Less => compared!(<),
+            Relation::LessEqual => compared!(<=),
         }
     }
 }
@@ -227,6 +247,34 @@ mod tests {
             assert_eq!(outputs(&prepare(None), &[&a, &b], [3]), [[1, 1, 0]]);
             let stored = prepare(Some([of(0.5, 0), of(0.5, 2)]));
             assert_eq!(outputs(&stored, &[&a, &b], [3]), [[0, 0, 0]]);
+        }
+    }
+
+    #[test]
+    fn operands_that_broadcast_are_compared_in_their_order() {
+        let (a, b) = ([4, 1], [1, 2, 5]);
+        // Halves, and ones.
+        let of = |scale| Quantization { scale, zero_point: 0 };
+        type Expected = fn(f32, f32) -> bool;
+        let all: [(Comparison, Expected); 6] = [
+            (Comparison::Equal, |a, b| a == b),
+            (Comparison::NotEqual, |a, b| a != b),
+            (Comparison::Less, |a, b| a < b),
+            (Comparison::LessEqual, |a, b| a <= b),
+            (Comparison::Greater, |a, b| a > b),
+            (Comparison::GreaterEqual, |a, b| a >= b),
+        ];
+        for (set, (comparison, expected)) in
+            InstructionSet::available().flat_map(|set| all.map(|it| (set, it)))
+        {
+            for (quantizations, scale) in [(None, 1.0), (Some([of(0.5), of(1.0)]), 0.5)] {
+                let of = |a: u8, b: u8| u8::from(expected(f32::from(a) * scale, f32::from(b)));
+                let expected = a.map(|a| b.map(|b| of(a, b))).concat();
+                let shapes: [&[usize]; 2] = [&[2, 1], &[3]];
+                let elements = ElementType::U8;
+                let kernel = Compare::prepare(set, shapes, comparison, elements, quantizations);
+                assert_eq!(outputs(&kernel, &[&a, &b], [6]), [expected], "{set} {comparison:?}");
+            }
         }
     }
 

@@ -40,7 +40,7 @@ impl Pairs {
         output: &mut [U],
         function: impl Fn(T, T) -> U + Sync,
     ) {
-        self.walk.run(team, &[a, b], output, |operands, output| {
+        self.walk.run(team, &[a, b], output, &|operands, output| {
             self.isa.run(Block { a: operands[0], b: operands[1], output, function: &function });
         });
     }

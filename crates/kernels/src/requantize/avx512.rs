@@ -101,6 +101,8 @@ pub(crate) struct Limits {
     /// In 64 lanes of 8 bits.
     min8: __m512i,
     max8: __m512i,
+    /// Whether both are numbers of signed bytes; otherwise of unsigned ones.
+    are_signed: bool,
 }
 
 impl Limits {
@@ -113,18 +115,20 @@ impl Limits {
             zero_point: _mm512_set1_epi16(zero_point as i16),
             min8: _mm512_set1_epi8(min as i8),
             max8: _mm512_set1_epi8(max as i8),
+            are_signed: max <= i32::from(i8::MAX),
         }
     }
 
     /// 64 outputs: four of each vector, then the next four of each, and so on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(crate) fn narrow4<const SIGNED: bool>(&self, parts: [__m512i; 4]) -> __m512i {
+    pub(crate) fn narrow4(&self, parts: [__m512i; 4]) -> __m512i {
         let low = _mm512_packs_epi32(parts[0], parts[1]);
         let high = _mm512_packs_epi32(parts[2], parts[3]);
         let low = _mm512_adds_epi16(low, self.zero_point);
         let high = _mm512_adds_epi16(high, self.zero_point);
-        if SIGNED {
+        // What bytes cannot hold is beyond the limits too.
+        if self.are_signed {
             let bytes = _mm512_packs_epi16(low, high);
             _mm512_min_epi8(_mm512_max_epi8(bytes, self.min8), self.max8)
         } else {

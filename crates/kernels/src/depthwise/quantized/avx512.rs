@@ -23,17 +23,12 @@ impl Vectors for Bytes64 {
     type Sums = __m512i;
 
     const LANES: usize = 64;
-    const HAS_UNSIGNED: bool = true;
     const HAS_MASKS: bool = true;
     const INPUT_SIGN: Signedness = Signedness::Unsigned;
     const HAS_FLOATS: bool = true;
 
     #[inline(always)]
-    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-        entry: usize,
-    ) -> __m512i {
+    unsafe fn load<const SHARE: u8>(problem: &Problem, run: &Run<'_>, entry: usize) -> __m512i {
         // Of 1 to 64 channels, or to 32 of a pair.
         let mask = !0_u64 >> (64 - run.block.channels);
         // SAFETY: the caller's promise; what a mask leaves out is not accessed.
@@ -48,7 +43,7 @@ impl Vectors for Bytes64 {
             } else {
                 bytes
             };
-            if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
+            _mm512_xor_si512(bytes, _mm512_set1_epi8(problem.flip))
         }
     }
 
@@ -74,7 +69,7 @@ impl Vectors for Bytes64 {
     }
 
     #[inline(always)]
-    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+    unsafe fn store<const P: usize, const SHARE: u8>(
         problem: &Problem,
         run: &Run<'_>,
         sums: [[__m512i; 4]; P],
@@ -105,12 +100,12 @@ impl Vectors for Bytes64 {
                             copies[p][v] = sums[p][v];
                         }
                     }
-                    return store_integers::<SHARE, SIGNED>(problem, run, &mut copies);
+                    return store_integers::<SHARE>(problem, run, &mut copies);
                 }
             }
             let limits = Limits::new(min, max, zero_point);
             for p in 0..P {
-                store_pixel::<SHARE>(run, p, limits.narrow4::<SIGNED>(sums[p]));
+                store_pixel::<SHARE>(run, p, limits.narrow4(sums[p]));
             }
         }
     }
@@ -122,7 +117,7 @@ impl Vectors for Bytes64 {
 /// As of [`Vectors::store`], for as many pixels as there are; the processor has the instructions.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn store_integers<const SHARE: u8, const SIGNED: bool>(
+unsafe fn store_integers<const SHARE: u8>(
     problem: &Problem,
     run: &Run<'_>,
     sums: &mut [[__m512i; 4]],
@@ -135,7 +130,7 @@ unsafe fn store_integers<const SHARE: u8, const SIGNED: bool>(
     let limits = Limits::new(problem.requantization.min, problem.requantization.max, 0);
     for (p, sums) in sums.iter().enumerate() {
         let bytes = match run.block.form {
-            Form::Plain | Form::Nudged => limits.narrow4::<SIGNED>(*sums),
+            Form::Plain | Form::Nudged => limits.narrow4(*sums),
             _ => scalar(problem, run, *sums),
         };
         // SAFETY: the caller's promise.

@@ -8,7 +8,7 @@ use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
-use crate::quantization::{Activations, Signedness, Weights};
+use crate::quantization::{Activations, Weights};
 use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
 use crate::team::Pace;
 use crate::{Image, ImageMut, Preparation, Team, TooLarge};
@@ -92,7 +92,7 @@ impl Packed {
         if packing.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
             return Ok(None);
         }
-        let order = packing.order(shape, activations.signedness, are_bytes);
+        let order = packing.order(shape);
         let steps = taps.div_ceil(packing.taps());
         let vectors = packing.lanes / LANES;
         let mut blocks = preparation.room(channels.div_ceil(LANES), "blocks of channels")?;
@@ -187,10 +187,7 @@ impl Packed {
                 stride: shape.stride[1],
                 dilation: shape.dilation[1],
                 signedness: activations.signedness,
-                flip: match activations.signedness {
-                    Signedness::Unsigned => 0,
-                    Signedness::Signed => i8::MIN,
-                },
+                flip: variant.flip(activations.signedness),
                 requantization: requantization.repeated(1, preparation)?,
                 sum_offset: variant.sum_offset(),
             },

@@ -99,12 +99,8 @@ impl Packing {
         lane % 16 / 4 * (self.lanes / 4) + lane / 16 * 4 + lane % 4
     }
 
-    /// In which order taps are multiplied. Weights that are sums of two bytes are rare where inputs
-    /// are signed; for those there are kernels of one order only, which keeps this crate small.
-    pub(super) fn order(self, shape: &Shape, signedness: Signedness, are_bytes: bool) -> Order {
-        if signedness == Signedness::Signed && !are_bytes && self.takes_bytes() {
-            return Order::Rows;
-        }
+    /// In which order taps are multiplied.
+    pub(super) fn order(self, shape: &Shape) -> Order {
         match (self.layout, shape.filter, shape.stride[1], shape.dilation[1]) {
             (Layout::Nibbles, ..) => Order::Pairs3,
             (Layout::Bytes | Layout::Pairs, [3, 3], 1 | 2, 1) => Order::Columns3,

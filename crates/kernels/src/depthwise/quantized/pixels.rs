@@ -46,9 +46,6 @@ pub(super) trait Vectors {
 
     /// Channels of a vector.
     const LANES: usize;
-    /// Whether there are kernels for unsigned inputs, which leave them as they are. Otherwise the sign
-    /// of inputs that are so already is flipped by nothing.
-    const HAS_UNSIGNED: bool;
     /// Whether loads of fewer channels cost no more than those of all, so that there are kernels of
     /// their own for neither `FULL` nor `FULL_PAIR`.
     const HAS_MASKS: bool;
@@ -58,15 +55,11 @@ pub(super) trait Vectors {
     const HAS_FLOATS: bool = false;
 
     /// Loads the block's channels of the pixel of a table's entry, or of two into the halves, as
-    /// numbers of the sign that is wanted.
+    /// numbers of [`INPUT_SIGN`](Self::INPUT_SIGN).
     ///
     /// # Safety
     /// As of [`compute`], for the entry.
-    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-        entry: usize,
-    ) -> Self::Bytes;
+    unsafe fn load<const SHARE: u8>(problem: &Problem, run: &Run<'_>, entry: usize) -> Self::Bytes;
 
     /// Bytes of four taps, for each lane one behind the other.
     unsafe fn interleave(taps: [Self::Bytes; 4]) -> [Self::Bytes; 4];
@@ -81,7 +74,7 @@ pub(super) trait Vectors {
     ///
     /// # Safety
     /// As of [`compute`], and the run has this many pixels.
-    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+    unsafe fn store<const P: usize, const SHARE: u8>(
         problem: &Problem,
         run: &Run<'_>,
         sums: [[Self::Sums; 4]; P],
@@ -119,7 +112,7 @@ pub(super) trait Arithmetic {
     ///
     /// # Safety
     /// As of [`pixels`]; the processor has the instructions.
-    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const TWO: bool>(
         problem: &Problem,
         run: &Run<'_>,
     );
@@ -131,7 +124,7 @@ macro_rules! kernel {
         const PIXELS: usize = $pixels;
 
         #[target_feature(enable = $features)]
-        unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        unsafe fn kernel<const ORDER: u8, const SHARE: u8, const TWO: bool>(
             problem: &Problem,
             run: &Run<'_>,
         ) {
@@ -139,7 +132,7 @@ macro_rules! kernel {
                 <<Self as Arithmetic>::Vectors as Vectors>::LANES / crate::requantize::LANES;
             assert_eq!(run.lanes.len(), vectors, "constants of a block");
             // SAFETY: the caller's promises.
-            unsafe { pixels::<Self, $pixels, ORDER, SHARE, SIGNED, TWO>(problem, run) }
+            unsafe { pixels::<Self, $pixels, ORDER, SHARE, TWO>(problem, run) }
         }
     };
 }
@@ -159,14 +152,14 @@ type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 pub(super) unsafe fn compute<A: Arithmetic>(problem: &Problem, run: &Run<'_>) {
     let is_enough = run.count >= A::PIXELS;
     let kernel = match (problem.order, problem.stride, is_enough) {
-        (Order::Rows, _, true) => of_order::<A, ROWS>(problem, run),
-        (Order::Rows, _, false) => of_order::<A, ONE_ROWS>(problem, run),
-        (Order::Columns3, 1, true) => of_order::<A, COLUMNS_3_1>(problem, run),
-        (Order::Columns3, _, true) => of_order::<A, COLUMNS_3_2>(problem, run),
-        (Order::Columns3, _, false) => of_order::<A, ONE_COLUMNS_3>(problem, run),
-        (Order::Columns5, 1, true) => of_order::<A, COLUMNS_5_1>(problem, run),
-        (Order::Columns5, _, true) => of_order::<A, COLUMNS_5_2>(problem, run),
-        (Order::Columns5, _, false) => of_order::<A, ONE_COLUMNS_5>(problem, run),
+        (Order::Rows, _, true) => of_order::<A, ROWS>(run),
+        (Order::Rows, _, false) => of_order::<A, ONE_ROWS>(run),
+        (Order::Columns3, 1, true) => of_order::<A, COLUMNS_3_1>(run),
+        (Order::Columns3, _, true) => of_order::<A, COLUMNS_3_2>(run),
+        (Order::Columns3, _, false) => of_order::<A, ONE_COLUMNS_3>(run),
+        (Order::Columns5, 1, true) => of_order::<A, COLUMNS_5_1>(run),
+        (Order::Columns5, _, true) => of_order::<A, COLUMNS_5_2>(run),
+        (Order::Columns5, _, false) => of_order::<A, ONE_COLUMNS_5>(run),
         (Order::Pairs3, ..) => unreachable!("has kernels of its own"),
     };
     // SAFETY: the caller's promises.
@@ -176,37 +169,24 @@ pub(super) unsafe fn compute<A: Arithmetic>(problem: &Problem, run: &Run<'_>) {
 /// As [`pixels`].
 type Kernel = unsafe fn(&Problem, &Run<'_>);
 
-fn of_order<A: Arithmetic, const ORDER: u8>(problem: &Problem, run: &Run<'_>) -> Kernel {
+fn of_order<A: Arithmetic, const ORDER: u8>(run: &Run<'_>) -> Kernel {
     let is_full = run.block.channels * run.block.pixels == A::Vectors::LANES;
     match (run.block.pixels, is_full) {
-        (1, true) if const { !A::Vectors::HAS_MASKS } => of_share::<A, ORDER, FULL>(problem, run),
-        (1, _) => of_share::<A, ORDER, PARTIAL>(problem, run),
+        (1, true) if const { !A::Vectors::HAS_MASKS } => of_share::<A, ORDER, FULL>(run),
+        (1, _) => of_share::<A, ORDER, PARTIAL>(run),
         (2, true) if const { !A::Vectors::HAS_MASKS && A::Vectors::LANES > 16 } => {
-            of_share::<A, ORDER, FULL_PAIR>(problem, run)
+            of_share::<A, ORDER, FULL_PAIR>(run)
         }
-        (2, _) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(problem, run),
+        (2, _) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(run),
         (pixels, _) => unreachable!("no kernel for {pixels} pixels"),
     }
 }
 
-fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
-    problem: &Problem,
-    run: &Run<'_>,
-) -> Kernel {
-    let is_signed = problem.signedness == Signedness::Signed;
-    match (is_signed, run.block.has_two_parts) {
-        (false, true) if const { A::HAS_PARTS && A::Vectors::HAS_UNSIGNED } => {
-            A::kernel::<ORDER, SHARE, false, true>
-        }
-        // See `Packing::order`.
-        (_, true) if const { A::HAS_PARTS && (ORDER == ROWS || ORDER == ONE_ROWS) } => {
-            A::kernel::<ORDER, SHARE, true, true>
-        }
-        (_, true) => unreachable!("weights of two parts"),
-        (false, false) if const { A::Vectors::HAS_UNSIGNED } => {
-            A::kernel::<ORDER, SHARE, false, false>
-        }
-        (_, false) => A::kernel::<ORDER, SHARE, true, false>,
+fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(run: &Run<'_>) -> Kernel {
+    match run.block.has_two_parts {
+        true if const { A::HAS_PARTS } => A::kernel::<ORDER, SHARE, true>,
+        true => unreachable!("weights of two parts"),
+        false => A::kernel::<ORDER, SHARE, false>,
     }
 }
 
@@ -221,7 +201,6 @@ pub(super) unsafe fn pixels<
     const P: usize,
     const ORDER: u8,
     const SHARE: u8,
-    const SIGNED: bool,
     const TWO: bool,
 >(
     problem: &Problem,
@@ -234,14 +213,14 @@ pub(super) unsafe fn pixels<
         // SAFETY: the caller's promises; the pixels are within the run.
         unsafe {
             match ORDER {
-                ROWS => rows::<A, P, SHARE, SIGNED, TWO>(problem, &group),
-                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
-                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
-                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, SIGNED, TWO>(problem, &group),
-                COLUMNS_5_2 => columns5::<A, P, 2, SHARE, SIGNED, TWO>(problem, &group),
-                ONE_ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(problem, &group),
-                ONE_COLUMNS_3 => columns3::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group),
-                _ => columns5::<A, 1, 1, SHARE, SIGNED, TWO>(problem, &group),
+                ROWS => rows::<A, P, SHARE, TWO>(problem, &group),
+                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, TWO>(problem, &group),
+                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, TWO>(problem, &group),
+                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, TWO>(problem, &group),
+                COLUMNS_5_2 => columns5::<A, P, 2, SHARE, TWO>(problem, &group),
+                ONE_ROWS => rows::<A, 1, SHARE, TWO>(problem, &group),
+                ONE_COLUMNS_3 => columns3::<A, 1, 1, SHARE, TWO>(problem, &group),
+                _ => columns5::<A, 1, 1, SHARE, TWO>(problem, &group),
             }
         }
         first += together;
@@ -301,7 +280,7 @@ unsafe fn first_sums<A: Arithmetic, const P: usize>(run: &Run<'_>) -> [[Sums<A>;
 /// # Safety
 /// As of [`pixels`], for the entries.
 #[inline(always)]
-unsafe fn interleaved<A: Arithmetic, const SHARE: u8, const SIGNED: bool>(
+unsafe fn interleaved<A: Arithmetic, const SHARE: u8>(
     problem: &Problem,
     run: &Run<'_>,
     [a, b, c, d]: [usize; 4],
@@ -309,10 +288,10 @@ unsafe fn interleaved<A: Arithmetic, const SHARE: u8, const SIGNED: bool>(
     // SAFETY: the caller's promise.
     unsafe {
         let [a, b, c, d] = A::Vectors::interleave([
-            A::Vectors::load::<SHARE, SIGNED>(problem, run, a),
-            A::Vectors::load::<SHARE, SIGNED>(problem, run, b),
-            A::Vectors::load::<SHARE, SIGNED>(problem, run, c),
-            A::Vectors::load::<SHARE, SIGNED>(problem, run, d),
+            A::Vectors::load::<SHARE>(problem, run, a),
+            A::Vectors::load::<SHARE>(problem, run, b),
+            A::Vectors::load::<SHARE>(problem, run, c),
+            A::Vectors::load::<SHARE>(problem, run, d),
         ]);
         [A::inputs(a), A::inputs(b), A::inputs(c), A::inputs(d)]
     }
@@ -323,13 +302,7 @@ unsafe fn interleaved<A: Arithmetic, const SHARE: u8, const SIGNED: bool>(
 /// # Safety
 /// As of [`pixels`].
 #[inline(always)]
-unsafe fn rows<
-    A: Arithmetic,
-    const P: usize,
-    const SHARE: u8,
-    const SIGNED: bool,
-    const TWO: bool,
->(
+unsafe fn rows<A: Arithmetic, const P: usize, const SHARE: u8, const TWO: bool>(
     problem: &Problem,
     run: &Run<'_>,
 ) {
@@ -363,14 +336,14 @@ unsafe fn rows<
                             c.wrapping_add(first),
                             d.wrapping_add(first),
                         ];
-                        let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, entries);
+                        let inputs = interleaved::<A, SHARE>(problem, run, entries);
                         multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
                     }
                 )+};
             }
             pixels!(0 1 2 3);
         }
-        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
+        A::Vectors::store::<P, SHARE>(problem, run, sums);
     }
 }
 
@@ -408,7 +381,6 @@ unsafe fn columns3<
     const P: usize,
     const S: usize,
     const SHARE: u8,
-    const SIGNED: bool,
     const TWO: bool,
 >(
     problem: &Problem,
@@ -420,12 +392,12 @@ unsafe fn columns3<
             ($column:literal) => {{
                 // The fourth weight is zero.
                 let entries = column(run, $column, [0, 1, 2, 2]);
-                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
+                interleaved::<A, SHARE>(problem, run, entries)
             }};
         }
         let mut sums = first_sums::<A, P>(run);
         for_columns!(sums, run, 3, column, step_of_column::<P, S, 3>, [0 1 2 3 4 5 6 7 8]);
-        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
+        A::Vectors::store::<P, SHARE>(problem, run, sums);
     }
 }
 
@@ -441,7 +413,6 @@ unsafe fn columns5<
     const P: usize,
     const S: usize,
     const SHARE: u8,
-    const SIGNED: bool,
     const TWO: bool,
 >(
     problem: &Problem,
@@ -452,7 +423,7 @@ unsafe fn columns5<
         macro_rules! column {
             ($column:literal) => {{
                 let entries = column(run, $column, [0, 1, 2, 3]);
-                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
+                interleaved::<A, SHARE>(problem, run, entries)
             }};
         }
         macro_rules! last_row {
@@ -466,7 +437,7 @@ unsafe fn columns5<
                     row.wrapping_add(last.min($column + 2)),
                     row.wrapping_add(last.min($column + 3)),
                 ];
-                interleaved::<A, SHARE, SIGNED>(problem, run, entries)
+                interleaved::<A, SHARE>(problem, run, entries)
             }};
         }
         let mut sums = first_sums::<A, P>(run);
@@ -474,10 +445,10 @@ unsafe fn columns5<
         for_columns!(sums, run, 7, last_row, step_of_last_row::<P, S>, [0 1 2 3 4 5 6 7 8 9 10]);
         if const { P == 1 } {
             // The place of the weight among those of the last tap does not matter.
-            let inputs = interleaved::<A, SHARE, SIGNED>(problem, run, column(run, 4, [4; 4]));
+            let inputs = interleaved::<A, SHARE>(problem, run, column(run, 4, [4; 4]));
             multiply::<A, TWO>(run, (6, 7), inputs, &mut sums[0]);
         }
-        A::Vectors::store::<P, SHARE, SIGNED>(problem, run, sums);
+        A::Vectors::store::<P, SHARE>(problem, run, sums);
     }
 }
 

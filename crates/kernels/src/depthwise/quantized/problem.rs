@@ -37,8 +37,7 @@ pub(super) struct Problem {
     /// From one tap to the next, in columns of the input.
     pub dilation: usize,
     pub signedness: Signedness,
-    /// What makes inputs unsigned.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    /// What gives inputs the sign that kernels want.
     pub flip: i8,
     pub requantization: Requantization,
     /// What is added to all sums.

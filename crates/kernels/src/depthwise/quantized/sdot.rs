@@ -21,23 +21,17 @@ impl Vectors for Bytes16 {
     type Sums = int32x4_t;
 
     const LANES: usize = 16;
-    const HAS_UNSIGNED: bool = true;
     const HAS_MASKS: bool = false;
     const INPUT_SIGN: Signedness = Signedness::Signed;
 
     #[inline(always)]
-    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        _: &Problem,
-        run: &Run<'_>,
-        entry: usize,
-    ) -> int8x16_t {
+    unsafe fn load<const SHARE: u8>(problem: &Problem, run: &Run<'_>, entry: usize) -> int8x16_t {
         // SAFETY: the caller's promise.
         unsafe {
             let from = run.pixel(entry);
             let bytes =
                 if SHARE == FULL { load::<true>(run, from) } else { load::<false>(run, from) };
-            let bytes = if SIGNED { bytes } else { veorq_u8(bytes, vdupq_n_u8(0x80)) };
-            vreinterpretq_s8_u8(bytes)
+            veorq_s8(vreinterpretq_s8_u8(bytes), vdupq_n_s8(problem.flip))
         }
     }
 
@@ -63,7 +57,7 @@ impl Vectors for Bytes16 {
     }
 
     #[inline(always)]
-    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+    unsafe fn store<const P: usize, const SHARE: u8>(
         problem: &Problem,
         run: &Run<'_>,
         sums: [[int32x4_t; 4]; P],

@@ -141,6 +141,11 @@ impl Variant {
         }
     }
 
+    /// The bits of inputs that are flipped when they are loaded.
+    pub(super) fn flip(&self, signedness: Signedness) -> i8 {
+        if self.input_sign.is_none_or(|sign| sign == signedness) { 0 } else { i8::MIN }
+    }
+
     /// What is added to all sums; on x86, so that they can be requantized as unsigned numbers.
     pub(super) fn sum_offset(&self) -> i32 {
         if self.input_sign == Some(Signedness::Unsigned) { i32::MIN } else { 0 }

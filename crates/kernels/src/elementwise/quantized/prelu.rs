@@ -58,7 +58,7 @@ impl<T: Byte + Ord> QuantizedPrelu<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, input: &[T], alpha: &[T], output: &mut [T]) {
-        self.walk.run(team, &[input, alpha], output, |operands, output| {
+        self.walk.run(team, &[input, alpha], output, &|operands, output| {
             let mut room = [T::zeroed(); BLOCK];
             let above = match operands[0] {
                 Operand::Elements(input) => {

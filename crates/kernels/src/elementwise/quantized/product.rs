@@ -50,7 +50,7 @@ impl<T: Byte> QuantizedProduct<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, |operands, output| {
+        self.walk.run(team, &[a, b], output, &|operands, output| {
             self.isa.run(Block { exact: self.exact, a: operands[0], b: operands[1], output });
         });
     }

@@ -47,7 +47,7 @@ impl<T: Byte + Ord> RecodedPairs<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, |operands, output| {
+        self.walk.run(team, &[a, b], output, &|operands, output| {
             let mut blocks = [[T::zeroed(); BLOCK]; 2];
             let [room_of_a, room_of_b] = &mut blocks;
             let [table_of_a, table_of_b] = &self.tables;

@@ -88,7 +88,7 @@ impl<T: Byte> QuantizedSum<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, |operands, output| {
+        self.walk.run(team, &[a, b], output, &|operands, output| {
             self.isa.run(Block {
                 exact: &self.exact,
                 variant: self.variant,

@@ -386,11 +386,7 @@ unsafe fn store<const R: usize, const W: usize>(
                         outputs[(first + 3 / W).min(R - 1)],
                     ];
                     let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
-                    let bytes = if problem.common.is_signed {
-                        limits.narrow4::<true>(parts)
-                    } else {
-                        limits.narrow4::<false>(parts)
-                    };
+                    let bytes = limits.narrow4(parts);
                     store_rows::<W>(block, output.wrapping_add(step.wrapping_mul(first)), step, bytes, R - first);
                 }
             )+};

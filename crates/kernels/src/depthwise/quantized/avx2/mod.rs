@@ -27,16 +27,11 @@ impl Vectors for Bytes32 {
     type Sums = __m256i;
 
     const LANES: usize = 32;
-    const HAS_UNSIGNED: bool = false;
     const HAS_MASKS: bool = false;
     const INPUT_SIGN: Signedness = Signedness::Unsigned;
 
     #[inline(always)]
-    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
-        problem: &Problem,
-        run: &Run<'_>,
-        entry: usize,
-    ) -> __m256i {
+    unsafe fn load<const SHARE: u8>(problem: &Problem, run: &Run<'_>, entry: usize) -> __m256i {
         // All 32, or from 17 on; of a pair from 1 to 16: see `Packing::pixels`.
         let channels = run.block.channels;
         // SAFETY: the caller's promise.
@@ -88,7 +83,7 @@ impl Vectors for Bytes32 {
     }
 
     #[inline(always)]
-    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+    unsafe fn store<const P: usize, const SHARE: u8>(
         problem: &Problem,
         run: &Run<'_>,
         sums: [[__m256i; 4]; P],

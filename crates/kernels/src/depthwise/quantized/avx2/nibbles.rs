@@ -215,7 +215,7 @@ unsafe fn half<const P: usize, const S: usize, const SHARE: u8, const HALF: usiz
                 // Within the table. Of one pixel columns may have a distance.
                 let column = if P == 1 { problem.dilation.wrapping_mul($column) } else { $column };
                 let entry = run.columns.wrapping_mul($row).wrapping_add(column);
-                Bytes32::load::<SHARE, true>(problem, run, entry)
+                Bytes32::load::<SHARE>(problem, run, entry)
             }};
         }
         let mut sums: [Sums; P] = [[_mm256_setzero_si256(); 2]; P];
