@@ -1,13 +1,13 @@
-//! [`Portable`]: vectors as arrays of 8 numbers, which compilers turn into whatever vectors the
+//! [`Portable`]: vectors as arrays of 4 numbers, which compilers turn into whatever vectors the
 //! target always has (NEON on 64-bit ARM, SSE2 on x86-64).
 
 use super::{Simd, WORDS};
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 type Floats = [f32; LANES];
 type Integers = [i32; LANES];
 
-/// Arrays of 8 numbers.
+/// Arrays of 4 numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;
 
@@ -15,7 +15,7 @@ pub(crate) struct Portable;
 /// every kernel.
 macro_rules! lanes {
     ($lane:ident => $value:expr) => {
-        lanes!($lane => $value, 0 1 2 3 4 5 6 7)
+        lanes!($lane => $value, 0 1 2 3)
     };
     ($lane:ident => $value:expr, $($number:literal)+) => {
         [$({
@@ -65,7 +65,8 @@ impl Simd for Portable {
     type M = [bool; LANES];
     type W = [i16; WORDS];
     const LANES: usize = LANES;
-    const REGISTERS: usize = 8; // Of two registers each, on x86-64.
+    // Half of x86-64's: products take some too where no instruction multiplies and adds.
+    const REGISTERS: usize = 8;
 
     #[inline(always)]
     fn splat(self, value: f32) -> Floats {
@@ -163,7 +164,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn sum(self, a: Floats) -> f32 {
-        ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+        (a[0] + a[2]) + (a[1] + a[3])
     }
     #[inline(always)]
     fn greatest(self, a: Floats) -> f32 {

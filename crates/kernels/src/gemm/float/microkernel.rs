@@ -328,7 +328,7 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
     match registers {
         32.. => [14, 2],
         16.. => [6, 2],
-        _ => [4, 1],
+        _ => [4, 2],
     }
 }
 
