@@ -370,17 +370,24 @@ impl Preparation {
         count: usize,
         fill: impl FnOnce(&mut [T], &mut Pace<'_>),
     ) -> Result<PackedValues<T>, TooLarge> {
-        let packed = self.pack_values(count, fill);
-        self.remembered(packed)
+        let mut fill = Some(fill);
+        let bytes = count.checked_mul(size_of::<T>());
+        let packed = self.pack_bytes(bytes, &mut |bytes, pace| {
+            if let Some(fill) = fill.take() {
+                fill(bytemuck::cast_slice_mut(bytes), pace);
+            }
+        });
+        let packed = self.remembered(packed)?;
+        Ok(PackedValues { packed, count, of: PhantomData })
     }
 
-    fn pack_values<T: Pod>(
+    /// [`pack`](Self::pack) of whatever has this many bytes, if they can be counted.
+    fn pack_bytes(
         &mut self,
-        count: usize,
-        fill: impl FnOnce(&mut [T], &mut Pace<'_>),
-    ) -> Result<PackedValues<T>, TooLarge> {
+        wanted: Option<usize>,
+        fill: &mut dyn FnMut(&mut [u8], &mut Pace<'_>),
+    ) -> Result<Packed, TooLarge> {
         const WHAT: &str = "packed weights";
-        let wanted = count.checked_mul(size_of::<T>());
         let Some(bytes) = wanted.filter(|bytes| isize::try_from(*bytes).is_ok()) else {
             return Err(TooLarge::beyond_addresses(WHAT));
         };
@@ -410,12 +417,12 @@ impl Preparation {
                 let values: &mut [u8] =
                     bytemuck::cast_slice_mut(&mut chunk.lines.lines_mut()[lines.clone()]);
                 let mut pace = Pace::new(&self.stop);
-                fill(bytemuck::cast_slice_mut(&mut values[..bytes]), &mut pace);
+                fill(&mut values[..bytes], &mut pace);
                 Packed { chunk: Arc::clone(&chunk.to_be), lines }
             }
         };
         self.packed.push(packed.clone());
-        Ok(PackedValues { packed, count, of: PhantomData })
+        Ok(packed)
     }
 
     /// What follows from weights and is wanted while kernels are prepared: this many values, zero at

@@ -139,6 +139,11 @@ impl Weights<'_> {
         assert!((min..=max).contains(&self.zero_point), "a zero point of {}", self.zero_point);
     }
 
+    /// Those behind this many; none where weights are not looked at.
+    pub(crate) fn behind(self, count: usize) -> Self {
+        Self { values: self.values.get(count..).unwrap_or_default(), ..self }
+    }
+
     /// A weight less the zero point.
     pub(crate) fn centred(&self, index: usize) -> i32 {
         self.signedness.value(self.values[index]) - self.zero_point

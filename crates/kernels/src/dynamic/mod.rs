@@ -164,8 +164,6 @@ impl Convolution {
                     channels: units,
                     runs: 1,
                     run_bytes: inputs,
-                    first: |unit| unit * inputs,
-                    run_offset: |_| 0,
                     bias: &[],
                 };
                 let (matrix, sums) = Matrix::of_sums(variant, &source, preparation)?;

@@ -59,8 +59,8 @@ const GREATEST_SHIFT: i32 = 15;
 /// least one; if there are factors for all.
 pub(super) fn search(
     channels: usize,
-    multiplier: impl Fn(usize) -> Multiplier,
-    steps: RangeInclusive<i32>,
+    multiplier: &dyn Fn(usize) -> Multiplier,
+    steps: &RangeInclusive<i32>,
 ) -> Option<Vec<Factors>> {
     let mut all = vec![Factors::default(); channels.div_ceil(LANES)];
     for (vector, factors) in all.iter_mut().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn search(
                 return None;
             }
         }
-        let room = Room::around(&mantissas, &shifts, &steps);
+        let room = Room::around(&mantissas, &shifts, steps);
         for lane in 0..count {
             if factors.half[lane] != 0.0 {
                 continue;
@@ -202,7 +202,7 @@ mod tests {
         ) {
             let multiplier = Multiplier { mantissa, exponent: -right };
             for steps in [1 - zero_point..=255 - zero_point, 1..=255] {
-                let Some(found) = search(1, |_| multiplier, steps.clone()) else {
+                let Some(found) = search(1, &|_| multiplier, &steps) else {
                     prop_assert!(right > 5, "{:?}", multiplier);
                     continue;
                 };
@@ -230,7 +230,7 @@ mod tests {
             let missing = (0..10_000)
                 .filter(|_| {
                     let mantissa = random.i32(1 << 30..=i32::MAX);
-                    search(1, |_| Multiplier { mantissa, exponent: -right }, -100..=155).is_none()
+                    search(1, &|_| Multiplier { mantissa, exponent: -right }, &(-100..=155)).is_none()
                 })
                 .count();
             assert!(missing <= most, "{missing} with a shift of {right}");

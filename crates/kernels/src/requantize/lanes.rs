@@ -160,8 +160,8 @@ impl ChannelGroup<'_> {
     /// channel give anything. The bias includes [`Form::sum_offset`].
     pub(crate) fn pack(
         &self,
-        place: impl Fn(usize) -> (usize, usize),
-        sums: impl Fn(usize) -> (i32, i64),
+        place: &dyn Fn(usize) -> (usize, usize),
+        sums: &dyn Fn(usize) -> (i32, i64),
     ) -> (Form, Vec<ChannelLanes>) {
         let &Self { requantization, first, channels, vectors, sum_offset, with_floats } = self;
         let zero_point = requantization.zero_point;
@@ -176,7 +176,7 @@ impl ChannelGroup<'_> {
                     if is_zero(multiplier, sums(index).1) { 0 } else { multiplier.mantissa };
                 Multiplier { mantissa, ..multiplier }
             };
-            floats::search(channels, of, steps)
+            floats::search(channels, &of, &steps)
         } else {
             None
         };
@@ -219,8 +219,8 @@ pub(crate) fn derived(
     preparation: &mut Preparation,
     vectors: usize,
     blocks: usize,
-    channels: impl Fn(usize) -> usize,
-    mut pack: impl FnMut(usize, &mut [ChannelLanes]) -> Form,
+    channels: &dyn Fn(usize) -> usize,
+    pack: &mut dyn FnMut(usize, &mut [ChannelLanes]) -> Form,
 ) -> Result<(Vec<ChannelLanes>, Vec<Form>), TooLarge> {
     let mut forms: Vec<u8> = preparation.zeros(blocks, "constants of blocks")?;
     let lanes = preparation.derive(vectors, |lanes, pace| {

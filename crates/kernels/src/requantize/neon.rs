@@ -113,7 +113,7 @@ mod tests {
             sum_offset: 0,
             with_floats: false,
         };
-        group.pack(|lane| (0, lane), |_| (0, bound))
+        group.pack(&|lane| (0, lane), &|_| (0, bound))
     }
 
     /// The outputs of a vector of sums.

@@ -88,8 +88,6 @@ impl InPlace {
             channels: shape.output_channels,
             runs,
             run_bytes,
-            first: |channel| channel * runs * run_bytes,
-            run_offset: |run| run * run_bytes,
             bias,
         };
         let multipliers =

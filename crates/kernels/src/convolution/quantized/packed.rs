@@ -182,12 +182,10 @@ impl Packed {
         };
         let group_channels = shape.group_output_channels();
         let source = |group: usize| Source {
-            weights,
+            weights: weights.behind(group * group_channels * runs * run_bytes),
             channels: group_channels,
             runs,
             run_bytes,
-            first: move |channel| (group * group_channels + channel) * runs * run_bytes,
-            run_offset: move |run| run * run_bytes,
             bias: &bias[group * group_channels..][..group_channels],
         };
         #[cfg(target_arch = "x86_64")]

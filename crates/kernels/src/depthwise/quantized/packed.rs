@@ -136,7 +136,7 @@ impl Packed {
             }
         })?;
         let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
-        let pack = |index: usize, all: &mut [ChannelLanes]| {
+        let mut pack = |index: usize, all: &mut [ChannelLanes]| {
             let block = &blocks[index];
             let sum = |(facts, bias): (&Facts, &i32)| {
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
@@ -165,7 +165,7 @@ impl Packed {
                     (sum / LANES, sum % LANES)
                 };
                 let lanes;
-                (form, lanes) = group.pack(place, |index| sums[index]);
+                (form, lanes) = group.pack(&place, &|index| sums[index]);
                 for (all, lanes) in all[block.lanes..].iter_mut().zip(&lanes) {
                     all.merge(lanes);
                 }
@@ -173,7 +173,7 @@ impl Packed {
             form
         };
         let of_block = |index: usize| blocks[index].channels;
-        let (lanes, forms) = derived_lanes(preparation, lanes, blocks.len(), of_block, pack)?;
+        let (lanes, forms) = derived_lanes(preparation, lanes, blocks.len(), &of_block, &mut pack)?;
         blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
         let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);

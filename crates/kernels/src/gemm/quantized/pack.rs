@@ -37,16 +37,21 @@ pub(crate) struct Matrix {
     has_least_weight: bool,
 }
 
-/// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
-/// the other, from `first(c)` on; run `r` is `run_offset(r)` behind that.
-pub(crate) struct Source<'a, F, G> {
+/// What a matrix is packed from: of each channel `runs` times `run_bytes` weights, one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
     pub weights: Weights<'a>,
     pub channels: usize,
     pub runs: usize,
     pub run_bytes: usize,
-    pub first: F,
-    pub run_offset: G,
     pub bias: &'a [i32],
+}
+
+impl<'a> Source<'a> {
+    /// The weights of a run of a channel.
+    pub(super) fn run(&self, channel: usize, run: usize) -> &'a [u8] {
+        &self.weights.values[(channel * self.runs + run) * self.run_bytes..][..self.run_bytes]
+    }
 }
 
 /// What is packed of weights, whatever becomes of sums.
@@ -63,7 +68,7 @@ struct Parts {
 impl Parts {
     fn new(
         variant: &'static Variant,
-        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        source: &Source<'_>,
         form: Form,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
@@ -73,10 +78,6 @@ impl Parts {
         let steps = steps.ok_or(TooLarge::beyond_addresses("packed weights"))?;
         let (mut blocks, bytes, lanes) = variant.blocks(channels, steps, preparation)?;
         blocks.iter_mut().for_each(|block| block.form = form);
-        let of_run = |channel: usize, run: usize| {
-            let from = (source.first)(channel) + (source.run_offset)(run);
-            &weights.values[from..from + run_bytes]
-        };
         let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
             let flip = weights.signedness.flip();
             let flips = u32::from_ne_bytes([flip; DEPTH]);
@@ -89,7 +90,7 @@ impl Parts {
                             if pace.is_over(PIECE_BYTES) {
                                 return;
                             }
-                            let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
+                            let bytes = &source.run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
                             let place = [block.vectors, vector, lane];
                             let (fours, rest) = bytes.as_chunks();
@@ -114,7 +115,7 @@ impl Parts {
         })?;
         let sums_of_weights = preparation.derive(channels, |all: &mut [Sums], pace| {
             for (channel, sums) in all.iter_mut().enumerate() {
-                for bytes in (0..runs).map(|run| of_run(channel, run)) {
+                for bytes in (0..runs).map(|run| source.run(channel, run)) {
                     for block in pace.blocks(bytes.len(), 1) {
                         sums.add(weights, &bytes[block]);
                     }
@@ -124,7 +125,7 @@ impl Parts {
         let has_least_weight = variant.asks_for_least_weight()
             && preparation.derive(1, |found: &mut [u8], pace| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
-                let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
+                let mut runs = (0..channels * runs).map(|at| source.run(at / runs, at % runs));
                 let contains_least =
                     |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
                 found[0] = runs.any(contains_least).into();
@@ -140,7 +141,7 @@ impl Matrix {
     /// If they are more than may be taken.
     pub(crate) fn new(
         variant: &'static Variant,
-        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        source: &Source<'_>,
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
@@ -166,7 +167,7 @@ impl Matrix {
             (first, bound)
         };
         let all_lanes =
-            channel_lanes(variant, &mut blocks, lanes, &requantization, sum, preparation)?;
+            channel_lanes(variant, &mut blocks, lanes, &requantization, &sum, preparation)?;
         let common = Common {
             runs,
             run_bytes,
@@ -198,7 +199,7 @@ impl Matrix {
     /// If they are more than may be taken.
     pub(crate) fn of_sums(
         variant: &'static Variant,
-        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        source: &Source<'_>,
         preparation: &mut Preparation,
     ) -> Result<(Self, Vec<i32>), TooLarge> {
         let Parts { blocks, packed, sums, has_least_weight, .. } =
@@ -328,7 +329,7 @@ impl Matrix {
         }));
         let sum = |channel: usize| sums[channel];
         let lanes =
-            channel_lanes(variant, &mut blocks, vectors, &requantization, sum, preparation)?;
+            channel_lanes(variant, &mut blocks, vectors, &requantization, &sum, preparation)?;
         let problem = Problem {
             common: Common {
                 runs: 1,
@@ -390,7 +391,7 @@ impl Matrix {
             sum_offset: variant.sum_offset(),
             with_floats: variant.has_floats,
         };
-        let (form, lanes) = group.pack(|lane| (0, lane), |_| (0, bound));
+        let (form, lanes) = group.pack(&|lane| (0, lane), &|_| (0, bound));
         blocks.iter_mut().for_each(|block| block.form = form);
         let common = Common {
             runs: 1,
@@ -738,11 +739,11 @@ fn channel_lanes(
     blocks: &mut [Block],
     vectors: usize,
     requantization: &Requantization,
-    sum: impl Fn(usize) -> (i32, i64),
+    sum: &dyn Fn(usize) -> (i32, i64),
     preparation: &mut Preparation,
 ) -> Result<Vec<ChannelLanes>, TooLarge> {
     let shapes = blocks.to_vec();
-    let pack = |index: usize, all: &mut [ChannelLanes]| {
+    let mut pack = |index: usize, all: &mut [ChannelLanes]| {
         let shape = &shapes[index];
         let group = ChannelGroup {
             requantization,
@@ -753,12 +754,12 @@ fn channel_lanes(
             with_floats: variant.has_floats,
         };
         let (form, lanes) =
-            group.pack(|index| shape.place(index), |index| sum(shape.channel + index));
+            group.pack(&|index| shape.place(index), &|index| sum(shape.channel + index));
         all[shape.lanes..][..shape.vectors].copy_from_slice(&lanes);
         form
     };
     let channels = |index: usize| shapes[index].channels;
-    let (all_lanes, forms) = derived_lanes(preparation, vectors, shapes.len(), channels, pack)?;
+    let (all_lanes, forms) = derived_lanes(preparation, vectors, shapes.len(), &channels, &mut pack)?;
     blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
     Ok(all_lanes)
 }

@@ -2,7 +2,7 @@ use super::super::tests::{Case, case_of, same, typical};
 use super::super::{Convolution, Kernel};
 use super::*;
 use crate::InstructionSet;
-use crate::vector;
+use crate::vector::{self, Simd};
 use proptest::prelude::*;
 
 /// The convolution with tiles of this size.
@@ -284,11 +284,12 @@ fn check_transforms<T: Transforms>() {
 fn factor<T: Transforms>(row: u32) -> i32 {
     let row = usize::try_from(row).unwrap();
     let inputs = factors::<T>();
+    let simd = vector::Portable;
     let products = std::array::from_fn(|point| {
         let input = inputs.get(point).map_or(0, |factors| factors[row]);
-        [input * i32::from(T::FILTER[point][0]); 8]
+        simd.isplat(input * i32::from(T::FILTER[point][0]))
     });
-    T::backward(vector::Portable, products)[row][0]
+    T::backward(simd, products)[row][0]
 }
 
 #[test]

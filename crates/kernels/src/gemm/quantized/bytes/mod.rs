@@ -101,22 +101,20 @@ struct Size {
 /// Reads the weights of some fours of inputs of a channel, less their zero point; the last four of a run may have
 /// zeros at its end.
 fn read(
-    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    source: &Source<'_>,
     channel: usize,
     steps: std::ops::Range<usize>,
     to: &mut Vec<[i16; DEPTH]>,
 ) {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
-    let first = (source.first)(channel);
-    let Weights { values, signedness, zero_point } = source.weights;
+    let Weights { signedness, zero_point, .. } = source.weights;
     let centred = |byte: u8| signedness.centred(zero_point, byte);
     to.clear();
     let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps);
     while to.len() < steps.len() {
         let count = (run_steps - at).min(steps.len() - to.len());
         let bytes = at * DEPTH..source.run_bytes.min((at + count) * DEPTH);
-        let start = first + (source.run_offset)(run);
-        let run_weights = &values[start..][bytes];
+        let run_weights = &source.run(channel, run)[bytes];
         let (fours, rest) = run_weights.as_chunks::<DEPTH>();
         to.extend(fours.iter().map(|four| four.map(centred)));
         if !rest.is_empty() {
@@ -162,7 +160,7 @@ impl ByteMatrix {
     /// # Errors
     /// If they are more than may be taken.
     pub(crate) fn new(
-        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        source: &Source<'_>,
         rows: usize,
         activations: Activations,
         requantization: &Requantization,
@@ -403,7 +401,7 @@ impl ByteMatrix {
 
 /// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers.
 fn choose_size(
-    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    source: &Source<'_>,
     steps: usize,
 ) -> usize {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
@@ -429,7 +427,7 @@ fn choose_size(
 
 /// Packs the chunks of all blocks and pieces, and counts those of each channel; false if they take more than `most`.
 fn pack(
-    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    source: &Source<'_>,
     steps: usize,
     size: usize,
     most: usize,
@@ -538,7 +536,7 @@ fn entries(
 
 /// The constants of all channels.
 fn lanes(
-    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    source: &Source<'_>,
     activations: Activations,
     requantization: &Requantization,
     preparation: &mut Preparation,
@@ -547,9 +545,8 @@ fn lanes(
     let of_channels = preparation.derive(channels, |all: &mut [Sums], pace| {
         for (channel, sums) in all.iter_mut().enumerate() {
             for run in 0..runs {
-                let from = (source.first)(channel) + (source.run_offset)(run);
                 for block in pace.blocks(run_bytes, 1) {
-                    sums.add(weights, &weights.values[from..][..run_bytes][block]);
+                    sums.add(weights, &source.run(channel, run)[block]);
                 }
             }
         }
