@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// vectors of each set; matrix products and convolutions of 8-bit numbers have a variant for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstructionSet {
-    /// Plain Rust, everywhere.
+    /// What every processor has: vectors of SSE2 on x86-64 and of whatever compilers find elsewhere, and plain Rust.
     Portable,
     /// x86-64: AVX2, FMA and F16C.
     Avx2,

@@ -159,13 +159,8 @@ impl Convolution {
             Some(variant) => {
                 let weights =
                     Weights { values: weights, signedness: Signedness::Signed, zero_point: 0 };
-                let source = Source {
-                    weights,
-                    channels: units,
-                    runs: 1,
-                    run_bytes: inputs,
-                    bias: &[],
-                };
+                let source =
+                    Source { weights, channels: units, runs: 1, run_bytes: inputs, bias: &[] };
                 let (matrix, sums) = Matrix::of_sums(variant, &source, preparation)?;
                 (Packed::Matrix(Box::new(matrix)), sums)
             }

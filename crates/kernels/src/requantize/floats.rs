@@ -230,7 +230,8 @@ mod tests {
             let missing = (0..10_000)
                 .filter(|_| {
                     let mantissa = random.i32(1 << 30..=i32::MAX);
-                    search(1, &|_| Multiplier { mantissa, exponent: -right }, &(-100..=155)).is_none()
+                    search(1, &|_| Multiplier { mantissa, exponent: -right }, &(-100..=155))
+                        .is_none()
                 })
                 .count();
             assert!(missing <= most, "{missing} with a shift of {right}");

@@ -7,6 +7,9 @@
 //! The values of [`Isa`] are proofs: one that holds the token of an instruction set exists only
 //! where the processor has it.
 
+// Elsewhere for tests only.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(crate) mod arrays;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -15,12 +18,25 @@ pub(crate) mod functions;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pointers;
-mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 #[cfg(test)]
 mod tests;
 
 use crate::InstructionSet;
-pub(crate) use portable::Portable;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use arrays::Arrays as Portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use sse2::Sse2 as Portable;
+
+/// Adding it to a number from 0 to itself leaves no bits for a fraction.
+const ROUNDER: f32 = 8_388_608.0;
+
+/// The first numbers.
+#[inline(always)]
+fn first<T, const COUNT: usize>(from: &[T]) -> &[T; COUNT] {
+    from.first_chunk().expect("as many numbers as a vector has")
+}
 
 /// Numbers of a vector [`Simd::W`].
 pub const WORDS: usize = 16;

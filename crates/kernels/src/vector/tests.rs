@@ -46,12 +46,12 @@ fn check(operation: impl Operation, exact: impl Fn(f64) -> f64, range: (f32, f32
     inputs.extend((0..40_000).map(|_| range.0 + (range.1 - range.0) * random.f32()));
     inputs.extend((0..5_000).map(|_| (random.f32() - 0.5) * 10_f32.powi(random.i32(-30..1))));
     inputs.retain(|x| !(*x < range.0 || *x > range.1) || x.is_nan());
-    for isa in isas() {
+    for vectors in Vectors::all() {
         let mut output = vec![0.0; inputs.len()];
-        isa.run(Map(operation, &inputs, &inputs, &mut output));
+        vectors.run(Map(operation, &inputs, &inputs, &mut output));
         for (x, found) in inputs.iter().zip(output) {
             let error = ulps(found, exact(f64::from(*x)));
-            assert!(error <= bound, "{isa:?}: {found} for {x}: {error}");
+            assert!(error <= bound, "{vectors:?}: {found} for {x}: {error}");
         }
     }
 }
@@ -106,81 +106,133 @@ fn logarithms_of_what_has_none() {
     }
 }
 
-struct Integers<'a>(&'a [i32], &'a [i32], u32, &'a mut Vec<i32>);
+/// What is tested: instruction sets, and the vectors that others have.
+#[derive(Debug, Clone, Copy)]
+enum Vectors {
+    Of(Isa),
+    Arrays,
+}
+
+impl Vectors {
+    fn all() -> Vec<Self> {
+        [Self::Arrays].into_iter().chain(isas().into_iter().map(Self::Of)).collect()
+    }
+
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Self::Of(isa) => isa.run(kernel),
+            Self::Arrays => kernel.run(arrays::Arrays),
+        }
+    }
+}
+
+/// By operation the results of all elements.
+struct Results<T>(Vec<Vec<T>>);
+
+impl<T> Results<T> {
+    /// Of the next elements, from each operation.
+    fn keep(&mut self, results: Vec<Vec<T>>) {
+        self.0.resize_with(results.len(), Vec::new);
+        self.0.iter_mut().zip(results).for_each(|(all, next)| all.extend(next));
+    }
+}
+
+struct Integers<'a>(&'a [i32], &'a [i32], u32, &'a mut Results<i32>);
 
 impl Kernel for Integers<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(a, b, count, output) = self;
-        let (a, b) = (simd.iload(a), simd.iload(b));
-        let mut keep = |value| {
-            let mut all = [0; 16];
-            simd.istore(value, &mut all);
-            output.extend(&all[..8]);
-        };
-        keep(simd.iadd(a, b));
-        keep(simd.isub(a, b));
-        keep(simd.imul(a, b));
-        keep(simd.ixor(a, simd.iand(a, simd.ior(b, a))));
-        keep(simd.imin(a, b));
-        keep(simd.imax(a, b));
-        keep(simd.shift_left(a, count));
-        keep(simd.shift_right(a, count));
-        keep(simd.doubling_high(a, b));
-        keep(simd.bits(simd.to_f32(a)));
-        let bounded = simd.imax(simd.isplat(0), simd.imin(simd.isplat(255), a));
-        let mut bytes = [0_u8; 16];
-        simd.store_u8(bounded, &mut bytes);
-        keep(simd.load_u8(&bytes));
-        let mut bytes = [0_i8; 16];
-        simd.store_i8(simd.isub(bounded, simd.isplat(128)), &mut bytes);
-        keep(simd.load_i8(&bytes));
-        // Also numbers that are far out of range.
-        let four = [0, 1, 2].map(|shift| simd.shift_right(bounded, shift));
-        let four = [four[0], four[1], four[2], a];
-        let mut bytes = [0_u8; 64];
-        simd.store_four_u8(four, (3, 250), &mut bytes);
-        for part in bytes.chunks(S::LANES).take(4) {
-            keep(simd.load_u8(part));
+        let Self(a, b, count, results) = self;
+        for (a, b) in a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES)) {
+            let (a, b) = (simd.iload(a), simd.iload(b));
+            let mut kept = Vec::new();
+            let mut keep = |value| {
+                let mut all = vec![0; S::LANES];
+                simd.istore(value, &mut all);
+                kept.push(all);
+            };
+            keep(simd.iadd(a, b));
+            keep(simd.isub(a, b));
+            keep(simd.imul(a, b));
+            keep(simd.ixor(a, simd.iand(a, simd.ior(b, a))));
+            keep(simd.imin(a, b));
+            keep(simd.imax(a, b));
+            keep(simd.shift_left(a, count));
+            keep(simd.shift_right(a, count));
+            keep(simd.doubling_high(a, b));
+            keep(simd.bits(simd.to_f32(a)));
+            let bounded = simd.imax(simd.isplat(0), simd.imin(simd.isplat(255), a));
+            let mut bytes = [0_u8; 16];
+            simd.store_u8(bounded, &mut bytes);
+            keep(simd.load_u8(&bytes));
+            let mut bytes = [0_i8; 16];
+            simd.store_i8(simd.isub(bounded, simd.isplat(128)), &mut bytes);
+            keep(simd.load_i8(&bytes));
+            // Also numbers that are far out of range.
+            let four = [0, 1, 2].map(|shift| simd.shift_right(bounded, shift));
+            let four = [four[0], four[1], four[2], a];
+            let mut bytes = [0_u8; 64];
+            simd.store_four_u8(four, (3, 250), &mut bytes);
+            for part in bytes.chunks(S::LANES).take(4) {
+                keep(simd.load_u8(part));
+            }
+            let mut bytes = [0_i8; 64];
+            let four = four.map(|value| simd.isub(value, simd.isplat(128)));
+            simd.store_four_i8(four, (-125, 120), &mut bytes);
+            for part in bytes.chunks(S::LANES).take(4) {
+                keep(simd.load_i8(part));
+            }
+            results.keep(kept);
         }
-        let mut bytes = [0_i8; 64];
-        let four = four.map(|value| simd.isub(value, simd.isplat(128)));
-        simd.store_four_i8(four, (-125, 120), &mut bytes);
-        for part in bytes.chunks(S::LANES).take(4) {
-            keep(simd.load_i8(part));
-        }
+        // Of 16 bits, all at once.
+        let bytes: [u8; WORDS] = std::array::from_fn(|index| a[index].to_ne_bytes()[0]);
+        let (x, y) = (simd.wload_u8(&bytes), simd.wload_i8(&bytes.map(u8::cast_signed)));
+        let all = [x, y, simd.wadd(x, y), simd.wsub(y, x), simd.wshift_left(y, count % 16)];
+        let words = all.into_iter().chain([simd.wsplat(-7)]).map(|value| {
+            let mut words = [0; WORDS];
+            simd.wstore(value, &mut words);
+            words.map(i32::from).to_vec()
+        });
+        results.0.extend(words);
     }
 }
 
-struct Floats<'a>(&'a [f32], &'a [f32], &'a mut Vec<u32>);
+struct Floats<'a>(&'a [f32], &'a [f32], &'a mut Results<u32>);
 
 impl Kernel for Floats<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(a, b, output) = self;
-        let (a, b) = (simd.load(a), simd.load(b));
-        let mut keep = |value| {
-            let mut all = [0.0; 16];
-            simd.store(value, &mut all);
-            // All NaNs are one.
-            output.extend(all[..8].iter().map(|it| if it.is_nan() { 1 } else { it.to_bits() }));
-        };
-        for value in [simd.add(a, b), simd.sub(a, b), simd.mul(a, b), simd.div(a, b)] {
-            keep(value);
+        let Self(a, b, results) = self;
+        for (a, b) in a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES)) {
+            let (a, b) = (simd.load(a), simd.load(b));
+            let mut kept = Vec::new();
+            let mut keep = |value| {
+                let mut all = vec![0.0_f32; S::LANES];
+                simd.store(value, &mut all);
+                // All NaNs are one.
+                kept.push(
+                    all.iter().map(|it| if it.is_nan() { 1 } else { it.to_bits() }).collect(),
+                );
+            };
+            for value in [simd.add(a, b), simd.sub(a, b), simd.mul(a, b), simd.div(a, b)] {
+                keep(value);
+            }
+            keep(simd.min(a, b));
+            keep(simd.max(a, b));
+            for value in [simd.sqrt(a), simd.floor(a), simd.round(a), simd.abs(a)] {
+                keep(value);
+            }
+            keep(simd.select(simd.lt(a, b), a, b));
+            keep(simd.select(simd.eq(a, b), a, b));
+            let mut halves = [0; 16];
+            simd.store_f16(a, &mut halves);
+            keep(simd.load_f16(&halves));
+            results.keep(kept);
         }
-        for value in [simd.min(a, b), simd.max(a, b), simd.sqrt(a), simd.floor(a), simd.round(a)] {
-            keep(value);
-        }
-        keep(simd.abs(a));
-        keep(simd.select(simd.lt(a, b), a, b));
-        keep(simd.select(simd.eq(a, b), a, b));
-        let mut halves = [0; 16];
-        simd.store_f16(a, &mut halves);
-        keep(simd.load_f16(&halves));
     }
 }
 
@@ -191,10 +243,10 @@ proptest! {
         b in proptest::array::uniform16(any::<i32>()),
         count in 0..32_u32,
     ) {
-        let results: Vec<Vec<i32>> = isas().into_iter().map(|isa| {
-            let mut output = Vec::new();
-            isa.run(Integers(&a, &b, count, &mut output));
-            output
+        let results: Vec<Vec<Vec<i32>>> = Vectors::all().into_iter().map(|vectors| {
+            let mut results = Results(Vec::new());
+            vectors.run(Integers(&a, &b, count, &mut results));
+            results.0
         }).collect();
         for result in &results[1..] {
             prop_assert_eq!(result, &results[0]);
@@ -208,10 +260,10 @@ proptest! {
         small in proptest::array::uniform16(-100_000.0..100_000_f32),
     ) {
         for a in [&a, &small] {
-            let results: Vec<Vec<u32>> = isas().into_iter().map(|isa| {
-                let mut output = Vec::new();
-                isa.run(Floats(a, &b, &mut output));
-                output
+            let results: Vec<Vec<Vec<u32>>> = Vectors::all().into_iter().map(|vectors| {
+                let mut results = Results(Vec::new());
+                vectors.run(Floats(a, &b, &mut results));
+                results.0
             }).collect();
             for result in &results[1..] {
                 prop_assert_eq!(result, &results[0]);

@@ -83,13 +83,7 @@ impl InPlace {
         let Some(variant) = variant.filter(|_| is_suited) else { return Ok(None) };
         let Some(cut) = Cut::new(shape, variant) else { return Ok(None) };
         let Cut { runs, run_bytes, copy } = cut;
-        let source = Source {
-            weights,
-            channels: shape.output_channels,
-            runs,
-            run_bytes,
-            bias,
-        };
+        let source = Source { weights, channels: shape.output_channels, runs, run_bytes, bias };
         let multipliers =
             preparation.copied(&requantization.multipliers, "multipliers of channels")?;
         let requantization = Requantization { multipliers, ..*requantization };

@@ -285,7 +285,8 @@ fn panels_of_more_groups_than_the_rows_have_are_refused() {
 #[should_panic(expected = "panels for vectors of other lanes")]
 fn panels_for_other_vectors_are_refused() {
     let set = InstructionSet::Portable;
-    let blocking = Blocking { lanes: 4, ..Blocking::of(set) };
+    let blocking = Blocking::of(set);
+    let blocking = Blocking { lanes: 2 * blocking.lanes, ..blocking };
     let panels = Panels::at_run_time(blocking, 1, [1, 1]).unwrap();
     let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
     let _ = Gemm::new(set, 1, plan, panels, Epilogue::NONE);

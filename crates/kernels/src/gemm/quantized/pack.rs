@@ -90,7 +90,8 @@ impl Parts {
                             if pace.is_over(PIECE_BYTES) {
                                 return;
                             }
-                            let bytes = &source.run(block.channel + index, run)[piece * PIECE_BYTES..];
+                            let bytes =
+                                &source.run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
                             let place = [block.vectors, vector, lane];
                             let (fours, rest) = bytes.as_chunks();
@@ -759,7 +760,8 @@ fn channel_lanes(
         form
     };
     let channels = |index: usize| shapes[index].channels;
-    let (all_lanes, forms) = derived_lanes(preparation, vectors, shapes.len(), &channels, &mut pack)?;
+    let (all_lanes, forms) =
+        derived_lanes(preparation, vectors, shapes.len(), &channels, &mut pack)?;
     blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
     Ok(all_lanes)
 }

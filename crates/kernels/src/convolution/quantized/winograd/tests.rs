@@ -2,7 +2,8 @@ use super::super::tests::{Case, case_of, same, typical};
 use super::super::{Convolution, Kernel};
 use super::*;
 use crate::InstructionSet;
-use crate::vector::{self, Simd};
+use crate::vector::Simd;
+use crate::vector::arrays::Arrays;
 use proptest::prelude::*;
 
 /// The convolution with tiles of this size.
@@ -240,7 +241,7 @@ fn scratch_memory_is_bounded() {
 
 /// The factors of inputs in each point, of one dimension, from inputs that are 1 one by one.
 fn factors<T: Transforms>() -> Vec<Vec<i32>> {
-    let simd = vector::Portable;
+    let simd = Arrays;
     let column = |at: usize| {
         let ones = std::array::from_fn(|k| [i16::from(k == at); WORDS]);
         T::forward(simd, ones).map(|point| i32::from(point[0]))
@@ -284,7 +285,7 @@ fn check_transforms<T: Transforms>() {
 fn factor<T: Transforms>(row: u32) -> i32 {
     let row = usize::try_from(row).unwrap();
     let inputs = factors::<T>();
-    let simd = vector::Portable;
+    let simd = Arrays;
     let products = std::array::from_fn(|point| {
         let input = inputs.get(point).map_or(0, |factors| factors[row]);
         simd.isplat(input * i32::from(T::FILTER[point][0]))

@@ -400,10 +400,7 @@ impl ByteMatrix {
 }
 
 /// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers.
-fn choose_size(
-    source: &Source<'_>,
-    steps: usize,
-) -> usize {
+fn choose_size(source: &Source<'_>, steps: usize) -> usize {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
     let isa = Isa::of(InstructionSet::Avx2);
     let Some(piece) = pieces(steps).next() else { return 0 };

@@ -1,7 +1,7 @@
-//! [`Portable`]: vectors as arrays of 4 numbers, which compilers turn into whatever vectors the
-//! target always has (NEON on 64-bit ARM, SSE2 on x86-64).
+//! [`Arrays`]: vectors as arrays of 4 numbers, which compilers turn into whatever vectors the
+//! target always has.
 
-use super::{Simd, WORDS};
+use super::{ROUNDER, Simd, WORDS, first};
 
 const LANES: usize = 4;
 type Floats = [f32; LANES];
@@ -9,7 +9,7 @@ type Integers = [i32; LANES];
 
 /// Arrays of 4 numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Portable;
+pub(crate) struct Arrays;
 
 /// An array of what an expression is for each lane. Written out: closures and loops are many times as much for the compiler, in
 /// every kernel.
@@ -32,12 +32,6 @@ macro_rules! words {
     };
 }
 
-/// The first numbers.
-#[inline(always)]
-fn first<T, const COUNT: usize>(from: &[T]) -> &[T; COUNT] {
-    from.first_chunk().expect("as many numbers as a vector has")
-}
-
 /// Multiplies and adds with one rounding where that is an instruction, not a function call.
 #[inline(always)]
 fn fma(a: f32, b: f32, c: f32) -> f32 {
@@ -48,9 +42,6 @@ fn fma(a: f32, b: f32, c: f32) -> f32 {
     }
 }
 
-/// Adding it to a number from 0 to itself leaves no bits for a fraction.
-const ROUNDER: f32 = 8_388_608.0;
-
 #[inline(always)]
 fn round(x: f32) -> f32 {
     let rounded = ((x.abs() + ROUNDER) - ROUNDER).copysign(x);
@@ -59,13 +50,12 @@ fn round(x: f32) -> f32 {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
-impl Simd for Portable {
+impl Simd for Arrays {
     type F = Floats;
     type I = Integers;
     type M = [bool; LANES];
     type W = [i16; WORDS];
     const LANES: usize = LANES;
-    // Half of x86-64's: products take some too where no instruction multiplies and adds.
     const REGISTERS: usize = 8;
 
     #[inline(always)]
