@@ -17,6 +17,10 @@ pub(crate) const MOST_OPERANDS: usize = 6;
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
 
+/// What becomes of a block: from what the operands contribute to the elements to write. Not a type parameter: the walk is
+/// compiled once for each type of elements.
+pub(crate) type Work<'a, T, U> = dyn Fn(&[Operand<'_, T>], &mut [U]) + Sync + 'a;
+
 /// How the elements of operands that broadcast to a common shape are walked.
 ///
 /// Axes along which all operands go on in the same way are one axis. A block is some *steps* along
@@ -154,7 +158,7 @@ impl Walk {
         team: &mut Team,
         operands: &[&[T]],
         output: &mut [U],
-        work: &(dyn Fn(&[Operand<'_, T>], &mut [U]) + Sync),
+        work: &Work<'_, T, U>,
     ) {
         assert_eq!(operands.len(), self.operands.len(), "operands of another operation");
         for (operand, strides) in operands.iter().zip(&self.operands) {
