@@ -9,7 +9,7 @@
 //! for an instruction set and cuts the work into tasks; *running* reads and writes slices, allocates
 //! nothing, and shares its tasks among the threads of a [`Team`].
 //!
-//! Every kernel has a counterpart in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
+//! Every kernel has a counterpart that runs on any processor ([`InstructionSet::Portable`]) and
 //! which the others are tested against.
 //!
 //! ```
