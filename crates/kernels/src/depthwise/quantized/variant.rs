@@ -58,11 +58,6 @@ static VARIANTS: &[(InstructionSet, Variant)] = &[
     ),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (
-        InstructionSet::Avx512,
-        Variant::new::<super::avx512::Pairs>(InstructionSet::Avx512, Takes::All),
-    ),
-    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
         InstructionSet::AvxVnni,
         Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni, Takes::Bytes),
     ),
