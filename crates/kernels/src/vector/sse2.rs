@@ -43,7 +43,7 @@ fn places(count: u32) -> __m128i {
     _mm_cvtsi32_si128(count.cast_signed())
 }
 
-/// 16 bytes as they are and others, in 16 bits each.
+/// 16 numbers of 16 bits, whose lower halves are these bytes and whose upper halves are others.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn pairs(bytes: __m128i, others: __m128i) -> [__m128i; 2] {
