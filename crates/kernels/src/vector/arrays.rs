@@ -1,11 +1,13 @@
 //! [`Arrays`]: vectors as arrays of 4 numbers, which compilers turn into whatever vectors the
 //! target always has.
 
-use super::{ROUNDER, Simd, WORDS, first};
+use super::registers::{copies, first, first_mut};
+use super::{ROUNDER, Simd, WORDS};
 
 const LANES: usize = 4;
 type Floats = [f32; LANES];
 type Integers = [i32; LANES];
+type Words = [i16; WORDS];
 
 /// Arrays of 4 numbers.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +34,19 @@ macro_rules! words {
     };
 }
 
+/// Methods that do the same in each lane, or each word.
+macro_rules! methods {
+    ($each:ident: $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $type),*) -> $result {
+            $each!(lane => {
+                $(let $argument = $argument[lane];)*
+                $value
+            })
+        }
+    )*};
+}
+
 /// Multiplies and adds with one rounding where that is an instruction, not a function call.
 #[inline(always)]
 fn fma(a: f32, b: f32, c: f32) -> f32 {
@@ -54,167 +69,62 @@ impl Simd for Arrays {
     type F = Floats;
     type I = Integers;
     type M = [bool; LANES];
-    type W = [i16; WORDS];
+    type W = Words;
     const LANES: usize = LANES;
     const REGISTERS: usize = 8;
+
+    methods! { lanes:
+        fn add(a: Floats, b: Floats) -> Floats = a + b;
+        fn sub(a: Floats, b: Floats) -> Floats = a - b;
+        fn mul(a: Floats, b: Floats) -> Floats = a * b;
+        fn div(a: Floats, b: Floats) -> Floats = a / b;
+        fn min(a: Floats, b: Floats) -> Floats = if a < b { a } else { b };
+        fn max(a: Floats, b: Floats) -> Floats = if a > b { a } else { b };
+        fn fma(a: Floats, b: Floats, c: Floats) -> Floats = fma(a, b, c);
+        fn sqrt(a: Floats) -> Floats = a.sqrt();
+        fn floor(a: Floats) -> Floats = a.floor();
+        fn round(a: Floats) -> Floats = round(a);
+        fn abs(a: Floats) -> Floats = a.abs();
+        fn lt(a: Floats, b: Floats) -> [bool; LANES] = a < b;
+        fn eq(a: Floats, b: Floats) -> [bool; LANES] = a == b;
+        fn select(condition: [bool; LANES], yes: Floats, no: Floats) -> Floats =
+            if condition { yes } else { no };
+        fn bits(a: Floats) -> Integers = a.to_bits().cast_signed();
+        fn of_bits(a: Integers) -> Floats = f32::from_bits(a.cast_unsigned());
+        fn to_i32(a: Floats) -> Integers = round(a) as i32;
+        fn to_f32(a: Integers) -> Floats = a as f32;
+        fn iadd(a: Integers, b: Integers) -> Integers = a.wrapping_add(b);
+        fn isub(a: Integers, b: Integers) -> Integers = a.wrapping_sub(b);
+        fn imul(a: Integers, b: Integers) -> Integers = a.wrapping_mul(b);
+        fn iand(a: Integers, b: Integers) -> Integers = a & b;
+        fn ior(a: Integers, b: Integers) -> Integers = a | b;
+        fn ixor(a: Integers, b: Integers) -> Integers = a ^ b;
+        fn imin(a: Integers, b: Integers) -> Integers = a.min(b);
+        fn imax(a: Integers, b: Integers) -> Integers = a.max(b);
+        fn doubling_high(a: Integers, b: Integers) -> Integers =
+            ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32;
+    }
+
+    methods! { words:
+        fn wload_u8(from: &[u8; WORDS]) -> Words = from.into();
+        fn wload_i8(from: &[i8; WORDS]) -> Words = from.into();
+        fn wadd(a: Words, b: Words) -> Words = a.wrapping_add(b);
+        fn wsub(a: Words, b: Words) -> Words = a.wrapping_sub(b);
+    }
+
+    copies!();
 
     #[inline(always)]
     fn splat(self, value: f32) -> Floats {
         [value; LANES]
     }
     #[inline(always)]
-    fn load(self, from: &[f32]) -> Floats {
-        *first(from)
-    }
-    #[inline(always)]
-    fn load_partial(self, from: &[f32], fill: f32) -> Floats {
-        lanes!(lane => from.get(lane).copied().unwrap_or(fill))
-    }
-    #[inline(always)]
-    fn store(self, value: Floats, to: &mut [f32]) {
-        to[..LANES].copy_from_slice(&value);
-    }
-    #[inline(always)]
-    fn store_partial(self, value: Floats, to: &mut [f32]) {
-        for (to, value) in to.iter_mut().zip(value) {
-            *to = value;
-        }
-    }
-    #[inline(always)]
-    fn add(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => a[lane] + b[lane])
-    }
-    #[inline(always)]
-    fn sub(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => a[lane] - b[lane])
-    }
-    #[inline(always)]
-    fn mul(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => a[lane] * b[lane])
-    }
-    #[inline(always)]
-    fn div(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => a[lane] / b[lane])
-    }
-    #[inline(always)]
-    fn min(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => if a[lane] < b[lane] { a[lane] } else { b[lane] })
-    }
-    #[inline(always)]
-    fn max(self, a: Floats, b: Floats) -> Floats {
-        lanes!(lane => if a[lane] > b[lane] { a[lane] } else { b[lane] })
-    }
-    #[inline(always)]
-    fn fma(self, a: Floats, b: Floats, c: Floats) -> Floats {
-        lanes!(lane => fma(a[lane], b[lane], c[lane]))
-    }
-    #[inline(always)]
-    fn sqrt(self, a: Floats) -> Floats {
-        lanes!(lane => a[lane].sqrt())
-    }
-    #[inline(always)]
-    fn floor(self, a: Floats) -> Floats {
-        lanes!(lane => a[lane].floor())
-    }
-    #[inline(always)]
-    fn round(self, a: Floats) -> Floats {
-        lanes!(lane => round(a[lane]))
-    }
-    #[inline(always)]
-    fn abs(self, a: Floats) -> Floats {
-        lanes!(lane => a[lane].abs())
-    }
-    #[inline(always)]
-    fn lt(self, a: Floats, b: Floats) -> [bool; LANES] {
-        lanes!(lane => a[lane] < b[lane])
-    }
-    #[inline(always)]
-    fn eq(self, a: Floats, b: Floats) -> [bool; LANES] {
-        lanes!(lane => a[lane] == b[lane])
-    }
-    #[inline(always)]
-    fn select(self, condition: [bool; LANES], yes: Floats, no: Floats) -> Floats {
-        lanes!(lane => if condition[lane] { yes[lane] } else { no[lane] })
-    }
-    #[inline(always)]
-    fn bits(self, a: Floats) -> Integers {
-        lanes!(lane => a[lane].to_bits().cast_signed())
-    }
-    #[inline(always)]
-    fn of_bits(self, a: Integers) -> Floats {
-        lanes!(lane => f32::from_bits(a[lane].cast_unsigned()))
-    }
-    #[inline(always)]
-    fn to_i32(self, a: Floats) -> Integers {
-        lanes!(lane => round(a[lane]) as i32)
-    }
-    #[inline(always)]
-    fn to_f32(self, a: Integers) -> Floats {
-        lanes!(lane => a[lane] as f32)
-    }
-    #[inline(always)]
-    fn sum(self, a: Floats) -> f32 {
-        (a[0] + a[2]) + (a[1] + a[3])
-    }
-    #[inline(always)]
-    fn greatest(self, a: Floats) -> f32 {
-        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
-    }
-    #[inline(always)]
-    fn load_f16(self, from: &[u16]) -> Floats {
-        let from: &[u16; LANES] = first(from);
-        lanes!(lane => half::f16::from_bits(from[lane]).to_f32())
-    }
-    #[inline(always)]
-    fn store_f16(self, value: Floats, to: &mut [u16]) {
-        for (to, value) in to[..LANES].iter_mut().zip(value) {
-            *to = half::f16::from_f32(value).to_bits();
-        }
-    }
-
-    #[inline(always)]
     fn isplat(self, value: i32) -> Integers {
         [value; LANES]
     }
     #[inline(always)]
-    fn iload(self, from: &[i32]) -> Integers {
-        *first(from)
-    }
-    #[inline(always)]
-    fn istore(self, value: Integers, to: &mut [i32]) {
-        to[..LANES].copy_from_slice(&value);
-    }
-    #[inline(always)]
-    fn iadd(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane].wrapping_add(b[lane]))
-    }
-    #[inline(always)]
-    fn isub(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane].wrapping_sub(b[lane]))
-    }
-    #[inline(always)]
-    fn imul(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane].wrapping_mul(b[lane]))
-    }
-    #[inline(always)]
-    fn iand(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane] & b[lane])
-    }
-    #[inline(always)]
-    fn ior(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane] | b[lane])
-    }
-    #[inline(always)]
-    fn ixor(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane] ^ b[lane])
-    }
-    #[inline(always)]
-    fn imin(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane].min(b[lane]))
-    }
-    #[inline(always)]
-    fn imax(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => a[lane].max(b[lane]))
+    fn wsplat(self, value: i16) -> Words {
+        [value; WORDS]
     }
     #[inline(always)]
     fn shift_left(self, a: Integers, count: u32) -> Integers {
@@ -225,8 +135,35 @@ impl Simd for Arrays {
         lanes!(lane => a[lane].wrapping_shr(count))
     }
     #[inline(always)]
-    fn doubling_high(self, a: Integers, b: Integers) -> Integers {
-        lanes!(lane => ((i64::from(a[lane]) * i64::from(b[lane]) + (1 << 30)) >> 31) as i32)
+    fn wshift_left(self, a: Words, count: u32) -> Words {
+        words!(lane => a[lane].wrapping_shl(count))
+    }
+    #[inline(always)]
+    fn sum(self, a: Floats) -> f32 {
+        (a[0] + a[2]) + (a[1] + a[3])
+    }
+    #[inline(always)]
+    fn greatest(self, a: Floats) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
+    }
+    #[inline(always)]
+    fn load_partial(self, from: &[f32], fill: f32) -> Floats {
+        lanes!(lane => from.get(lane).copied().unwrap_or(fill))
+    }
+    #[inline(always)]
+    fn store_partial(self, value: Floats, to: &mut [f32]) {
+        for (to, value) in to.iter_mut().zip(value) {
+            *to = value;
+        }
+    }
+    #[inline(always)]
+    fn load_f16(self, from: &[u16]) -> Floats {
+        let from: &[u16; LANES] = first(from);
+        lanes!(lane => half::f16::from_bits(from[lane]).to_f32())
+    }
+    #[inline(always)]
+    fn store_f16(self, value: Floats, to: &mut [u16]) {
+        *first_mut(to) = lanes!(lane => half::f16::from_f32(value[lane]).to_bits());
     }
     #[inline(always)]
     fn load_u8(self, from: &[u8]) -> Integers {
@@ -240,42 +177,10 @@ impl Simd for Arrays {
     }
     #[inline(always)]
     fn store_u8(self, value: Integers, to: &mut [u8]) {
-        for (to, value) in to[..LANES].iter_mut().zip(value) {
-            *to = value as u8;
-        }
+        *first_mut(to) = lanes!(lane => value[lane] as u8);
     }
     #[inline(always)]
     fn store_i8(self, value: Integers, to: &mut [i8]) {
-        for (to, value) in to[..LANES].iter_mut().zip(value) {
-            *to = value as i8;
-        }
-    }
-    #[inline(always)]
-    fn wsplat(self, value: i16) -> [i16; WORDS] {
-        [value; WORDS]
-    }
-    #[inline(always)]
-    fn wload_u8(self, from: &[u8; WORDS]) -> [i16; WORDS] {
-        words!(lane => from[lane].into())
-    }
-    #[inline(always)]
-    fn wload_i8(self, from: &[i8; WORDS]) -> [i16; WORDS] {
-        words!(lane => from[lane].into())
-    }
-    #[inline(always)]
-    fn wstore(self, value: [i16; WORDS], to: &mut [i16; WORDS]) {
-        *to = value;
-    }
-    #[inline(always)]
-    fn wadd(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
-        words!(lane => a[lane].wrapping_add(b[lane]))
-    }
-    #[inline(always)]
-    fn wsub(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
-        words!(lane => a[lane].wrapping_sub(b[lane]))
-    }
-    #[inline(always)]
-    fn wshift_left(self, a: [i16; WORDS], count: u32) -> [i16; WORDS] {
-        words!(lane => a[lane].wrapping_shl(count))
+        *first_mut(to) = lanes!(lane => value[lane] as i8);
     }
 }

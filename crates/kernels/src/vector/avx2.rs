@@ -1,6 +1,7 @@
 //! [`Avx2`]: vectors of 8 numbers.
 #![allow(unsafe_code)]
 
+use super::registers::{copies, first, first_mut, registers};
 use super::{Kernel, Simd, WORDS};
 use crate::InstructionSet;
 use std::arch::x86_64::*;
@@ -30,16 +31,18 @@ impl Avx2 {
 /// All bits of the first lanes and none of the others, from `LANES - count` on.
 static FIRST: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Methods that are a few instructions on registers.
-macro_rules! registers {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: $type),*) -> $result {
-            // SAFETY: `self` proves that the processor has the instructions, which only work on
-            // registers.
-            unsafe { $value }
-        }
-    )*};
+/// Four vectors in 16 bits; narrowing saturates. Four numbers of each half in turn, as its instructions have it.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_words([a, b, c, d]: [__m256i; 4]) -> [__m256i; 2] {
+    [_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)]
+}
+
+/// The bytes of four vectors, one behind the other, of four bytes of each vector in turn.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order(bytes: __m256i) -> __m256i {
+    _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
 impl Simd for Avx2 {
@@ -51,56 +54,56 @@ impl Simd for Avx2 {
     const REGISTERS: usize = 16;
 
     registers! {
-        fn splat(value: f32) -> __m256 = _mm256_set1_ps(value);
-        fn add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
-        fn sub(a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
-        fn mul(a: __m256, b: __m256) -> __m256 = _mm256_mul_ps(a, b);
-        fn div(a: __m256, b: __m256) -> __m256 = _mm256_div_ps(a, b);
-        fn min(a: __m256, b: __m256) -> __m256 = _mm256_min_ps(a, b);
-        fn max(a: __m256, b: __m256) -> __m256 = _mm256_max_ps(a, b);
-        fn fma(a: __m256, b: __m256, c: __m256) -> __m256 = _mm256_fmadd_ps(a, b, c);
-        fn sqrt(a: __m256) -> __m256 = _mm256_sqrt_ps(a);
-        fn floor(a: __m256) -> __m256 = _mm256_floor_ps(a);
-        fn round(a: __m256) -> __m256 =
+        fn splat(self, value: f32) -> __m256 = _mm256_set1_ps(value);
+        fn add(self, a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
+        fn sub(self, a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
+        fn mul(self, a: __m256, b: __m256) -> __m256 = _mm256_mul_ps(a, b);
+        fn div(self, a: __m256, b: __m256) -> __m256 = _mm256_div_ps(a, b);
+        fn min(self, a: __m256, b: __m256) -> __m256 = _mm256_min_ps(a, b);
+        fn max(self, a: __m256, b: __m256) -> __m256 = _mm256_max_ps(a, b);
+        fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 = _mm256_fmadd_ps(a, b, c);
+        fn sqrt(self, a: __m256) -> __m256 = _mm256_sqrt_ps(a);
+        fn floor(self, a: __m256) -> __m256 = _mm256_floor_ps(a);
+        fn round(self, a: __m256) -> __m256 =
             _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a);
-        fn abs(a: __m256) -> __m256 = _mm256_andnot_ps(_mm256_set1_ps(-0.0), a);
-        fn lt(a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_LT_OQ>(a, b);
-        fn eq(a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b);
-        fn select(condition: __m256, yes: __m256, no: __m256) -> __m256 =
+        fn abs(self, a: __m256) -> __m256 = _mm256_andnot_ps(_mm256_set1_ps(-0.0), a);
+        fn lt(self, a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_LT_OQ>(a, b);
+        fn eq(self, a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b);
+        fn select(self, condition: __m256, yes: __m256, no: __m256) -> __m256 =
             _mm256_blendv_ps(no, yes, condition);
-        fn bits(a: __m256) -> __m256i = _mm256_castps_si256(a);
-        fn of_bits(a: __m256i) -> __m256 = _mm256_castsi256_ps(a);
-        fn to_i32(a: __m256) -> __m256i = _mm256_cvtps_epi32(a);
-        fn to_f32(a: __m256i) -> __m256 = _mm256_cvtepi32_ps(a);
-        fn sum(a: __m256) -> f32 = {
+        fn bits(self, a: __m256) -> __m256i = _mm256_castps_si256(a);
+        fn of_bits(self, a: __m256i) -> __m256 = _mm256_castsi256_ps(a);
+        fn to_i32(self, a: __m256) -> __m256i = _mm256_cvtps_epi32(a);
+        fn to_f32(self, a: __m256i) -> __m256 = _mm256_cvtepi32_ps(a);
+        fn sum(self, a: __m256) -> f32 = {
             let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
         };
-        fn greatest(a: __m256) -> f32 = {
+        fn greatest(self, a: __m256) -> f32 = {
             let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
             let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
         };
-        fn isplat(value: i32) -> __m256i = _mm256_set1_epi32(value);
-        fn iadd(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi32(a, b);
-        fn isub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
-        fn imul(a: __m256i, b: __m256i) -> __m256i = _mm256_mullo_epi32(a, b);
-        fn iand(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
-        fn ior(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
-        fn ixor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
-        fn imin(a: __m256i, b: __m256i) -> __m256i = _mm256_min_epi32(a, b);
-        fn imax(a: __m256i, b: __m256i) -> __m256i = _mm256_max_epi32(a, b);
-        fn shift_left(a: __m256i, count: u32) -> __m256i =
+        fn isplat(self, value: i32) -> __m256i = _mm256_set1_epi32(value);
+        fn iadd(self, a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi32(a, b);
+        fn isub(self, a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
+        fn imul(self, a: __m256i, b: __m256i) -> __m256i = _mm256_mullo_epi32(a, b);
+        fn iand(self, a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn ior(self, a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn ixor(self, a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
+        fn imin(self, a: __m256i, b: __m256i) -> __m256i = _mm256_min_epi32(a, b);
+        fn imax(self, a: __m256i, b: __m256i) -> __m256i = _mm256_max_epi32(a, b);
+        fn shift_left(self, a: __m256i, count: u32) -> __m256i =
             _mm256_sll_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
-        fn shift_right(a: __m256i, count: u32) -> __m256i =
+        fn shift_right(self, a: __m256i, count: u32) -> __m256i =
             _mm256_sra_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
-        fn wsplat(value: i16) -> __m256i = _mm256_set1_epi16(value);
-        fn wadd(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi16(a, b);
-        fn wsub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi16(a, b);
-        fn wshift_left(a: __m256i, count: u32) -> __m256i =
+        fn wsplat(self, value: i16) -> __m256i = _mm256_set1_epi16(value);
+        fn wadd(self, a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi16(a, b);
+        fn wsub(self, a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi16(a, b);
+        fn wshift_left(self, a: __m256i, count: u32) -> __m256i =
             _mm256_sll_epi16(a, _mm_cvtsi32_si128(count.cast_signed()));
-        fn doubling_high(a: __m256i, b: __m256i) -> __m256i = {
+        fn doubling_high(self, a: __m256i, b: __m256i) -> __m256i = {
             let half = _mm256_set1_epi64x(1 << 30);
             let even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
             let (a, b) = (_mm256_srli_epi64::<32>(a), _mm256_srli_epi64::<32>(b));
@@ -109,14 +112,49 @@ impl Simd for Avx2 {
             let (even, odd) = (_mm256_srli_epi64::<31>(even), _mm256_slli_epi64::<1>(odd));
             _mm256_blend_epi32::<0xAA>(even, odd)
         };
+        fn load_f16(self, from: &[u16]) -> __m256 =
+            _mm256_cvtph_ps(bytemuck::cast(*first::<_, LANES>(from)));
+        fn store_f16(self, value: __m256, to: &mut [u16]) = {
+            let halves = _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(value);
+            *first_mut::<_, LANES>(to) = bytemuck::cast(halves);
+        };
+        fn load_u8(self, from: &[u8]) -> __m256i =
+            _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_ne_bytes(*first(from))));
+        fn load_i8(self, from: &[i8]) -> __m256i =
+            _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bytemuck::cast(*first::<_, LANES>(from))));
+        fn store_u8(self, value: __m256i, to: &mut [u8]) = {
+            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
+            let words = _mm_packus_epi32(low, high);
+            *first_mut(to) = _mm_cvtsi128_si64(_mm_packus_epi16(words, words)).to_ne_bytes();
+        };
+        fn store_i8(self, value: __m256i, to: &mut [i8]) = {
+            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
+            let words = _mm_packs_epi32(low, high);
+            let bytes = _mm_cvtsi128_si64(_mm_packs_epi16(words, words));
+            *first_mut::<_, LANES>(to) = bytemuck::cast(bytes);
+        };
+        fn store_four_u8(self, values: [__m256i; 4], limits: (u8, u8), to: &mut [u8]) = {
+            let [first, last] = in_words(values);
+            let bytes = _mm256_packus_epi16(first, last);
+            let bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(limits.1.cast_signed()));
+            let bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(limits.0.cast_signed()));
+            *first_mut::<_, { 4 * LANES }>(to) = bytemuck::cast(in_order(bytes));
+        };
+        fn store_four_i8(self, values: [__m256i; 4], limits: (i8, i8), to: &mut [i8]) = {
+            let [first, last] = in_words(values);
+            let bytes = _mm256_packs_epi16(first, last);
+            let bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(limits.1));
+            let bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(limits.0));
+            *first_mut::<_, { 4 * LANES }>(to) = bytemuck::cast(in_order(bytes));
+        };
+        fn wload_u8(self, from: &[u8; WORDS]) -> __m256i =
+            _mm256_cvtepu8_epi16(bytemuck::cast(*from));
+        fn wload_i8(self, from: &[i8; WORDS]) -> __m256i =
+            _mm256_cvtepi8_epi16(bytemuck::cast(*from));
     }
 
-    #[inline(always)]
-    fn load(self, from: &[f32]) -> __m256 {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements are there; `self` proves the instruction.
-        unsafe { _mm256_loadu_ps(from.as_ptr()) }
-    }
+    copies!();
+
     #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> __m256 {
         let count = from.len().min(LANES);
@@ -127,12 +165,6 @@ impl Simd for Avx2 {
             let loaded = _mm256_maskload_ps(from.as_ptr(), mask);
             _mm256_blendv_ps(_mm256_set1_ps(fill), loaded, _mm256_castsi256_ps(mask))
         }
-    }
-    #[inline(always)]
-    fn store(self, value: __m256, to: &mut [f32]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements are there; `self` proves the instruction.
-        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
     }
     #[inline(always)]
     fn store_partial(self, value: __m256, to: &mut [f32]) {
@@ -159,109 +191,5 @@ impl Simd for Avx2 {
                 _mm_store_ss(to, part);
             }
         }
-    }
-    #[inline(always)]
-    fn load_f16(self, from: &[u16]) -> __m256 {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements of 2 bytes are there; `self` proves the instructions.
-        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn store_f16(self, value: __m256, to: &mut [u16]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements of 2 bytes are there; `self` proves the instructions.
-        unsafe {
-            let halves = _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(value);
-            _mm_storeu_si128(to.as_mut_ptr().cast(), halves);
-        }
-    }
-    #[inline(always)]
-    fn iload(self, from: &[i32]) -> __m256i {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements are there; `self` proves the instruction.
-        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
-    }
-    #[inline(always)]
-    fn istore(self, value: __m256i, to: &mut [i32]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements are there; `self` proves the instruction.
-        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
-    }
-    #[inline(always)]
-    fn load_u8(self, from: &[u8]) -> __m256i {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 bytes are there; `self` proves the instructions.
-        unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn load_i8(self, from: &[i8]) -> __m256i {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 bytes are there; `self` proves the instructions.
-        unsafe { _mm256_cvtepi8_epi32(_mm_loadl_epi64(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn store_u8(self, value: __m256i, to: &mut [u8]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 bytes are there; `self` proves the instructions.
-        unsafe {
-            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
-            let words = _mm_packus_epi32(low, high);
-            _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_packus_epi16(words, words));
-        }
-    }
-    #[inline(always)]
-    fn store_i8(self, value: __m256i, to: &mut [i8]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 bytes are there; `self` proves the instructions.
-        unsafe {
-            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
-            let words = _mm_packs_epi32(low, high);
-            _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_packs_epi16(words, words));
-        }
-    }
-    #[inline(always)]
-    fn store_four_u8(self, values: [__m256i; 4], (low, high): (u8, u8), to: &mut [u8]) {
-        assert!(to.len() >= 4 * LANES);
-        let [a, b, c, d] = values;
-        // SAFETY: 32 bytes are there; `self` proves the instructions.
-        unsafe {
-            let (first, last) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-            // Four bytes of each vector in turn; narrowing saturates.
-            let bytes = _mm256_packus_epi16(first, last);
-            let bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(high.cast_signed()));
-            let bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(low.cast_signed()));
-            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
-        }
-    }
-    #[inline(always)]
-    fn store_four_i8(self, values: [__m256i; 4], (low, high): (i8, i8), to: &mut [i8]) {
-        assert!(to.len() >= 4 * LANES);
-        let [a, b, c, d] = values;
-        // SAFETY: 32 bytes are there; `self` proves the instructions.
-        unsafe {
-            let (first, last) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-            // Four bytes of each vector in turn; narrowing saturates.
-            let bytes = _mm256_packs_epi16(first, last);
-            let bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(high));
-            let bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(low));
-            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(bytes, order));
-        }
-    }
-    #[inline(always)]
-    fn wload_u8(self, from: &[u8; WORDS]) -> __m256i {
-        // SAFETY: 16 bytes are there; `self` proves the instructions.
-        unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn wload_i8(self, from: &[i8; WORDS]) -> __m256i {
-        // SAFETY: 16 bytes are there; `self` proves the instructions.
-        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn wstore(self, value: __m256i, to: &mut [i16; WORDS]) {
-        // SAFETY: 16 elements are there; `self` proves the instruction.
-        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod functions;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pointers;
+mod registers;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 #[cfg(test)]
@@ -31,12 +32,6 @@ pub(crate) use sse2::Sse2 as Portable;
 
 /// Adding it to a number from 0 to itself leaves no bits for a fraction.
 const ROUNDER: f32 = 8_388_608.0;
-
-/// The first numbers.
-#[inline(always)]
-fn first<T, const COUNT: usize>(from: &[T]) -> &[T; COUNT] {
-    from.first_chunk().expect("as many numbers as a vector has")
-}
 
 /// Numbers of a vector [`Simd::W`].
 pub const WORDS: usize = 16;

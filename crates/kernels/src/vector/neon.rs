@@ -1,6 +1,7 @@
 //! [`Neon`]: vectors of 8 numbers, each in two registers.
 #![allow(unsafe_code)]
 
+use super::registers::{copies, first, first_mut};
 use super::{Kernel, Simd, WORDS};
 use std::arch::aarch64::*;
 
@@ -85,6 +86,8 @@ impl Simd for Neon {
         };
     }
 
+    copies!();
+
     #[inline(always)]
     fn splat(self, value: f32) -> Floats {
         // SAFETY: every processor of the target has NEON.
@@ -105,28 +108,18 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn wload_u8(self, from: &[u8; WORDS]) -> int16x8x2_t {
-        // SAFETY: 16 bytes are there.
+        let bytes: uint8x16_t = bytemuck::cast(*from);
+        // SAFETY: every processor of the target has NEON.
         unsafe {
-            let bytes = vld1q_u8(from.as_ptr());
             let (low, high) = (vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
             int16x8x2_t(vreinterpretq_s16_u16(low), vreinterpretq_s16_u16(high))
         }
     }
     #[inline(always)]
     fn wload_i8(self, from: &[i8; WORDS]) -> int16x8x2_t {
-        // SAFETY: 16 bytes are there.
-        unsafe {
-            let bytes = vld1q_s8(from.as_ptr());
-            int16x8x2_t(vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes))
-        }
-    }
-    #[inline(always)]
-    fn wstore(self, value: int16x8x2_t, to: &mut [i16; WORDS]) {
-        // SAFETY: 16 elements are there.
-        unsafe {
-            vst1q_s16(to.as_mut_ptr(), value.0);
-            vst1q_s16(to.as_mut_ptr().add(8), value.1);
-        }
+        let bytes: int8x16_t = bytemuck::cast(*from);
+        // SAFETY: every processor of the target has NEON.
+        unsafe { int16x8x2_t(vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)) }
     }
     #[inline(always)]
     fn wshift_left(self, a: int16x8x2_t, count: u32) -> int16x8x2_t {
@@ -138,25 +131,10 @@ impl Simd for Neon {
         }
     }
     #[inline(always)]
-    fn load(self, from: &[f32]) -> Floats {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements are there.
-        unsafe { float32x4x2_t(vld1q_f32(from.as_ptr()), vld1q_f32(from.as_ptr().add(4))) }
-    }
-    #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> Floats {
         let fill = self.splat(fill).0;
         let (low, high) = from.split_at(from.len().min(4));
         float32x4x2_t(load_up_to_4(low, fill), load_up_to_4(high, fill))
-    }
-    #[inline(always)]
-    fn store(self, value: Floats, to: &mut [f32]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements are there.
-        unsafe {
-            vst1q_f32(to.as_mut_ptr(), value.0);
-            vst1q_f32(to.as_mut_ptr().add(4), value.1);
-        }
     }
     #[inline(always)]
     fn store_partial(self, value: Floats, to: &mut [f32]) {
@@ -176,36 +154,19 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn load_f16(self, from: &[u16]) -> Floats {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements are there; conversions are part of NEON.
+        let halves: uint16x8_t = bytemuck::cast(*first::<_, LANES>(from));
+        // SAFETY: every processor of the target has NEON, of which conversions are a part.
         unsafe {
-            let halves = vreinterpretq_f16_u16(vld1q_u16(from.as_ptr()));
+            let halves = vreinterpretq_f16_u16(halves);
             float32x4x2_t(vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves))
         }
     }
     #[inline(always)]
     fn store_f16(self, value: Floats, to: &mut [u16]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements are there; conversions are part of NEON.
-        unsafe {
-            let halves = vcvt_high_f16_f32(vcvt_f16_f32(value.0), value.1);
-            vst1q_u16(to.as_mut_ptr(), vreinterpretq_u16_f16(halves));
-        }
-    }
-    #[inline(always)]
-    fn iload(self, from: &[i32]) -> Integers {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 elements are there.
-        unsafe { int32x4x2_t(vld1q_s32(from.as_ptr()), vld1q_s32(from.as_ptr().add(4))) }
-    }
-    #[inline(always)]
-    fn istore(self, value: Integers, to: &mut [i32]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 elements are there.
-        unsafe {
-            vst1q_s32(to.as_mut_ptr(), value.0);
-            vst1q_s32(to.as_mut_ptr().add(4), value.1);
-        }
+        // SAFETY: every processor of the target has NEON, of which conversions are a part.
+        let halves =
+            unsafe { vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(value.0), value.1)) };
+        *first_mut::<_, LANES>(to) = bytemuck::cast(halves);
     }
     #[inline(always)]
     fn shift_left(self, a: Integers, count: u32) -> Integers {
@@ -222,40 +183,37 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn load_u8(self, from: &[u8]) -> Integers {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 bytes are there.
+        let bytes: uint8x8_t = bytemuck::cast(*first::<_, LANES>(from));
+        // SAFETY: every processor of the target has NEON.
         unsafe {
-            let words = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from.as_ptr())));
+            let words = vreinterpretq_s16_u16(vmovl_u8(bytes));
             int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
         }
     }
     #[inline(always)]
     fn load_i8(self, from: &[i8]) -> Integers {
-        assert!(from.len() >= LANES);
-        // SAFETY: 8 bytes are there.
+        let bytes: int8x8_t = bytemuck::cast(*first::<_, LANES>(from));
+        // SAFETY: every processor of the target has NEON.
         unsafe {
-            let words = vmovl_s8(vld1_s8(from.as_ptr()));
+            let words = vmovl_s8(bytes);
             int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
         }
     }
     #[inline(always)]
     fn store_u8(self, value: Integers, to: &mut [u8]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 bytes are there.
-        unsafe {
-            let words = vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1));
-            vst1_u8(to.as_mut_ptr(), vreinterpret_u8_s8(vmovn_s16(words)));
-        }
+        *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
     }
     #[inline(always)]
     fn store_i8(self, value: Integers, to: &mut [i8]) {
-        assert!(to.len() >= LANES);
-        // SAFETY: 8 bytes are there.
-        unsafe {
-            let words = vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1));
-            vst1_s8(to.as_mut_ptr(), vmovn_s16(words));
-        }
+        *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
     }
+}
+
+/// The lowest bytes.
+#[inline(always)]
+fn narrow(value: Integers) -> int8x8_t {
+    // SAFETY: every processor of the target has NEON.
+    unsafe { vmovn_s16(vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1))) }
 }
 
 /// The first 4 values, lane by lane if there are fewer, over those of `fill`. (Copying through memory
@@ -272,7 +230,7 @@ fn load_up_to_4(from: &[f32], fill: float32x4_t) -> float32x4_t {
                 let two = vsetq_lane_f32::<1>(*b, vsetq_lane_f32::<0>(*a, fill));
                 vsetq_lane_f32::<2>(*c, two)
             }
-            [_, _, _, _, ..] => vld1q_f32(from.as_ptr()),
+            [_, _, _, _, ..] => bytemuck::cast(*first::<_, 4>(from)),
         }
     }
 }
@@ -290,7 +248,7 @@ fn store_up_to_4(value: float32x4_t, to: &mut [f32]) {
                 [*a, *b] = [vgetq_lane_f32::<0>(value), vgetq_lane_f32::<1>(value)];
                 *c = vgetq_lane_f32::<2>(value);
             }
-            [_, _, _, _, ..] => vst1q_f32(to.as_mut_ptr(), value),
+            [_, _, _, _, ..] => *first_mut::<_, 4>(to) = bytemuck::cast(value),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! [`Sse2`]: vectors of 4 numbers, of the instructions that every x86-64 processor has.
 #![allow(unsafe_code)]
 
-use super::{ROUNDER, Simd, WORDS, first};
+use super::registers::{copies, first, first_mut, registers};
+use super::{ROUNDER, Simd, WORDS};
 use std::arch::x86_64::*;
 
 const LANES: usize = 4;
@@ -9,18 +10,6 @@ const LANES: usize = 4;
 /// Vectors of 4 numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sse2;
-
-/// Methods that are a few instructions on registers.
-macro_rules! registers {
-    ($(fn $name:ident($self:ident $(, $argument:ident: $type:ty)*) $(-> $result:ty)? = $value:expr;)*) => {$(
-        #[inline(always)]
-        #[allow(unused_unsafe)] // Some have arrays alone.
-        fn $name($self, $($argument: $type),*) $(-> $result)? {
-            // SAFETY: every processor of the target has the instructions, which only work on registers.
-            unsafe { $value }
-        }
-    )*};
-}
 
 /// `yes` where the mask's bits are set.
 #[inline]
@@ -139,7 +128,6 @@ impl Simd for Sse2 {
             let odd = doubled_products(odd_a, odd_b, _mm_srli_epi64::<32>(correction));
             choose(odd_lanes(), _mm_slli_epi64::<32>(odd), doubled_products(a, b, correction))
         };
-        fn load(self, from: &[f32]) -> __m128 = bytemuck::cast(*first::<_, LANES>(from));
         fn load_partial(self, from: &[f32], fill: f32) -> __m128 = {
             let lane = |lane: usize| from.get(lane).copied().unwrap_or(fill);
             _mm_setr_ps(lane(0), lane(1), lane(2), lane(3))
@@ -149,7 +137,6 @@ impl Simd for Sse2 {
             let lane = |half| half::f16::from_bits(half).to_f32();
             _mm_setr_ps(lane(a), lane(b), lane(c), lane(d))
         };
-        fn iload(self, from: &[i32]) -> __m128i = bytemuck::cast(*first::<_, LANES>(from));
         fn load_u8(self, from: &[u8]) -> __m128i = {
             let (four, zero) = (i32::from_ne_bytes(*first(from)), _mm_setzero_si128());
             _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero), zero)
@@ -173,9 +160,6 @@ impl Simd for Sse2 {
             [_mm_sub_epi16(a[0], b[0]), _mm_sub_epi16(a[1], b[1])];
         fn wshift_left(self, a: [__m128i; 2], count: u32) -> [__m128i; 2] =
             [_mm_sll_epi16(a[0], places(count)), _mm_sll_epi16(a[1], places(count))];
-        fn store(self, value: __m128, to: &mut [f32]) = {
-            to[..LANES].copy_from_slice(&bytemuck::cast::<_, [f32; LANES]>(value));
-        };
         fn store_partial(self, value: __m128, to: &mut [f32]) = {
             let value: [f32; LANES] = bytemuck::cast(value);
             let count = to.len().min(LANES);
@@ -184,33 +168,26 @@ impl Simd for Sse2 {
         fn store_f16(self, value: __m128, to: &mut [u16]) = {
             let [a, b, c, d]: [f32; LANES] = bytemuck::cast(value);
             let half = |value| half::f16::from_f32(value).to_bits();
-            to[..LANES].copy_from_slice(&[half(a), half(b), half(c), half(d)]);
-        };
-        fn istore(self, value: __m128i, to: &mut [i32]) = {
-            to[..LANES].copy_from_slice(&bytemuck::cast::<_, [i32; LANES]>(value));
+            *first_mut(to) = [half(a), half(b), half(c), half(d)];
         };
         fn store_u8(self, value: __m128i, to: &mut [u8]) = {
             let words = _mm_packs_epi32(value, value);
             let four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
-            to[..LANES].copy_from_slice(&four.to_ne_bytes());
+            *first_mut(to) = four.to_ne_bytes();
         };
         fn store_i8(self, value: __m128i, to: &mut [i8]) = {
             let words = _mm_packs_epi32(value, value);
             let four = _mm_cvtsi128_si32(_mm_packs_epi16(words, words));
-            to[..LANES].copy_from_slice(&bytemuck::cast::<_, [i8; LANES]>(four));
+            *first_mut::<_, LANES>(to) = bytemuck::cast(four);
         };
         fn store_four_u8(self, values: [__m128i; 4], limits: (u8, u8), to: &mut [u8]) = {
             let [first, last] = limited(values, limits.0.into(), limits.1.into());
-            let bytes: [u8; 4 * LANES] = bytemuck::cast(_mm_packus_epi16(first, last));
-            to[..4 * LANES].copy_from_slice(&bytes);
+            *first_mut::<_, { 4 * LANES }>(to) = bytemuck::cast(_mm_packus_epi16(first, last));
         };
         fn store_four_i8(self, values: [__m128i; 4], limits: (i8, i8), to: &mut [i8]) = {
             let [first, last] = limited(values, limits.0.into(), limits.1.into());
-            let bytes: [i8; 4 * LANES] = bytemuck::cast(_mm_packs_epi16(first, last));
-            to[..4 * LANES].copy_from_slice(&bytes);
-        };
-        fn wstore(self, value: [__m128i; 2], to: &mut [i16; WORDS]) = {
-            *to = bytemuck::cast(value);
+            *first_mut::<_, { 4 * LANES }>(to) = bytemuck::cast(_mm_packs_epi16(first, last));
         };
     }
+    copies!();
 }
