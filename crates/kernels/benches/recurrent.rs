@@ -50,11 +50,10 @@ fn rnns(settings: &Settings) {
         let [of_input, recurrent, bias] = [units * input, units * units, units].map(values);
         let weights =
             RnnWeights { input: &of_input, auxiliary: None, recurrent: &recurrent, bias: &bias };
-        let range = (-1.0, 1.0);
         let rnn = Rnn::prepare(
             shape,
             &weights,
-            range,
+            Activation::Relu1,
             &mut Preparation::new(settings.set, settings.threads),
         )
         .unwrap();
@@ -83,14 +82,13 @@ fn svdfs(settings: &Settings) {
         let shape = SvdfShape { batch: 1, input, units, rank, memory };
         let filters = units * rank;
         let [features, times, bias] = [filters * input, filters * memory, units].map(values);
-        let range = (0.0, f32::INFINITY);
         let bias_given = Some(&bias[..]);
         let svdf = Svdf::prepare(
             shape,
             &features,
             &times,
             bias_given,
-            range,
+            Activation::Relu,
             &mut Preparation::new(settings.set, settings.threads),
         )
         .unwrap();

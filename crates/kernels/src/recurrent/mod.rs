@@ -1,6 +1,7 @@
 //! Recurrent networks: what a step needs from the step before is little work, done at once; what it
 //! does not need is done for all steps together, as a matrix product.
 
+mod activation;
 mod contribution;
 pub mod integer;
 mod layer;
@@ -13,8 +14,9 @@ mod svdf;
 #[cfg(test)]
 mod tests;
 
+pub use activation::Activation;
 pub use layer::Outputs;
-pub use lstm::{Activation, Gate, Lstm, Settings, Shape, States, Weights};
+pub use lstm::{Gate, Lstm, Settings, Shape, States, Weights};
 pub use prepared::{Auxiliary, BothDirections, Form, OneDirection};
 pub use rnn::{Rnn, RnnShape, RnnWeights};
 pub use sequences::{Sequences, Steps};

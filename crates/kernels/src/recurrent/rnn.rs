@@ -1,14 +1,15 @@
-//! [`Rnn`]: the basic recurrent layer, `h' = clamp(W x + A a + R h + b)`, with the input `x`, the
+//! [`Rnn`]: the basic recurrent layer, `h' = activation(W x + A a + R h + b)`, with the input `x`, the
 //! auxiliary input `a` where it has weights, and the output `h` of the step before.
 #![allow(unsafe_code)]
 
+use super::activation::{Activate, Activation};
 use super::contribution::Contribution;
 use super::layer::{self, Layer, MOST_STATES, Outputs};
 use super::packed::{Packed, ROWS, lanes};
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
 use crate::team::{Pace, Stop, Team};
-use crate::vector::{Isa, Kernel, Simd, functions};
+use crate::vector::{Isa, Kernel, Simd};
 use crate::{Preparation, TooLarge};
 use std::ops::Range;
 
@@ -50,12 +51,11 @@ pub struct Rnn {
     /// Vectors of a panel: 1, 2, 4 or 8.
     vectors: usize,
     recurrent: Packed,
-    /// What outputs are clamped to.
-    range: (f32, f32),
+    activation: Activation,
 }
 
 impl Rnn {
-    /// Packs the weights. Outputs are clamped to a range.
+    /// Packs the weights.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -65,7 +65,7 @@ impl Rnn {
     pub fn prepare(
         shape: RnnShape,
         weights: &RnnWeights<'_>,
-        range: (f32, f32),
+        activation: Activation,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let RnnShape { sequences, input, auxiliary, units } = shape;
@@ -85,7 +85,7 @@ impl Rnn {
             preparation,
         )?;
         let recurrent = Packed::new(preparation, vectors, &[Some(recurrent)], [units, units])?;
-        let prepared = Self { isa, shape, contribution, vectors, recurrent, range };
+        let prepared = Self { isa, shape, contribution, vectors, recurrent, activation };
         preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
         Ok(prepared)
     }
@@ -195,6 +195,8 @@ impl Layer for Rnn {
         for step in 0..time {
             let disjoint = DisjointOutput::new(after);
             workers.share(self.recurrent.panels(), self.step_products(), &|panels, stop| {
+                let [first, end] = [panels.start, panels.end]
+                    .map(|panel| units.min(panel * self.vectors * lanes(self.isa)));
                 let step =
                     Step { rnn: self, panels, step, contributions, before, after: &disjoint, stop };
                 match self.vectors {
@@ -202,6 +204,11 @@ impl Layer for Rnn {
                     2 => self.isa.run(StepOf::<2>(step)),
                     4 => self.isa.run(StepOf::<4>(step)),
                     _ => self.isa.run(StepOf::<MOST_VECTORS>(step)),
+                }
+                for sequence in 0..batch {
+                    // SAFETY: these panels' units are this task's alone.
+                    let sums = unsafe { disjoint.slice(sequence * units + first, end - first) };
+                    self.isa.run(Activate(self.activation, sums));
                 }
             });
             for (sequence, after) in after.chunks_exact(units).enumerate() {
@@ -254,7 +261,7 @@ impl<const VECTORS: usize> Kernel for StepOf<'_, VECTORS> {
 }
 
 impl<const VECTORS: usize> StepOf<'_, VECTORS> {
-    /// The units of a panel of `N` sequences.
+    /// The sums of the units of a panel of `N` sequences.
     #[inline(always)]
     fn sequences<S: Simd, const N: usize>(&self, simd: S, panel: usize, first: usize) {
         let Step { rnn, step, contributions, before, after, .. } = self.0;
@@ -273,13 +280,12 @@ impl<const VECTORS: usize> StepOf<'_, VECTORS> {
             }
         }
         rnn.recurrent.add_products(simd, panel, rows, &mut sums);
-        let (least, greatest) = (simd.splat(rnn.range.0), simd.splat(rnn.range.1));
         for (index, sums) in sums.into_iter().enumerate() {
             for (vector, sum) in sums.into_iter().enumerate() {
                 let at = of_vector(vector);
                 // SAFETY: this panel's units are this task's alone.
                 let after = unsafe { after.slice((first + index) * units + at.start, at.len()) };
-                simd.store_partial(functions::clamp(simd, sum, least, greatest), after);
+                simd.store_partial(sum, after);
             }
         }
     }

@@ -3,12 +3,13 @@
 //! with its time weights; a unit adds up `rank` filters next to each other.
 #![allow(unsafe_code)]
 
+use super::activation::{Activate, Activation};
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
 use crate::packing::PackedValues;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{Pace, Team};
-use crate::vector::{Isa, Kernel, Simd, functions};
+use crate::vector::{Isa, Kernel, Simd};
 use crate::{Preparation, TooLarge};
 use std::ops::Range;
 
@@ -36,8 +37,7 @@ pub struct Svdf {
     /// `[units, rank, memory]`
     time_weights: PackedValues<f32>,
     bias: Vec<f32>,
-    /// What outputs are clamped to.
-    range: (f32, f32),
+    activation: Activation,
 }
 
 /// Remembered results that are worth a task.
@@ -45,7 +45,6 @@ const LEAST_RESULTS: usize = 20_000;
 
 impl Svdf {
     /// Packs the feature weights, `[filters, input]`; the time weights are `[filters, memory]`.
-    /// Outputs are clamped to a range.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -57,7 +56,7 @@ impl Svdf {
         feature_weights: &[f32],
         time_weights: &[f32],
         bias: Option<&[f32]>,
-        range: (f32, f32),
+        activation: Activation,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let SvdfShape { batch, input, units, rank, memory } = shape;
@@ -90,7 +89,7 @@ impl Svdf {
                 }
             })?,
             bias,
-            range,
+            activation,
         };
         preparation.check_scratch::<f32>(&[batch, filters])?;
         Ok(prepared)
@@ -213,10 +212,6 @@ impl Kernel for Remember<'_> {
             }
             *output = sum + simd.sum(sums);
         }
-        let (least, greatest) = (simd.splat(svdf.range.0), simd.splat(svdf.range.1));
-        for output in output.chunks_mut(S::LANES) {
-            let sum = simd.load_partial(output, 0.0);
-            simd.store_partial(functions::clamp(simd, sum, least, greatest), output);
-        }
+        Activate(svdf.activation, output).run(simd);
     }
 }

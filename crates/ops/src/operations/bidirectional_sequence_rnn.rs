@@ -28,20 +28,20 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::activation_range;
+use crate::rules::cell_activation::Activation;
 use crate::rules::bidirectional::{self, Linking, Steps};
 use crate::rules::recurrence::{self, Direction, Extent, Sequences, expect_together};
 use crate::rules::rnn_cell::RnnArguments;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// BIDIRECTIONAL_SEQUENCE_RNN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BidirectionalSequenceRnn {
     /// What the result is clamped to.
-    pub activation: FusedActivation,
+    pub activation: Activation,
     /// Whether the time is the first axis, before the batch.
     pub is_time_major: bool,
     /// Whether both outputs are one.
@@ -120,7 +120,7 @@ impl Operation for BidirectionalSequenceRnn {
         let is_merged = call.input(14).bool()?;
         bidirectional::expect_outputs(call, is_merged, 2)?;
         Ok(Self {
-            activation: activation_range::decode(call.input(12))?,
+            activation: Activation::decode(call.input(12))?,
             is_time_major: call.input(13).bool()?,
             is_merged,
         })
@@ -314,6 +314,9 @@ mod tests {
         let found = example(PLAN).with_int32(12, 3).results();
         assert_eq!(found[0].1, [5.0, 4.5, 5.25, 6.0, 6.0, 6.0]);
         assert_eq!(found[1].1, [6.0; 12]);
+        for (_, found) in example(PLAN).with_int32(12, 4).results() {
+            assert!(found.iter().all(|it| (0.9..=1.0).contains(it)), "{found:?}");
+        }
     }
 
     #[test]
@@ -376,7 +379,7 @@ mod tests {
                 outputs(false, 3),
                 "number of outputs of the operation is 3, expected 2 or 4, as they are not merged",
             ),
-            (good.with_int32(12, -1), "value of input 12 (activation) is -1, expected 0 to 3"),
+            (good.with_int32(12, -1), "value of input 12 (activation) is -1, expected 0 to 4 or 6"),
         ] {
             assert_eq!(refused.refusal(), format!("BIDIRECTIONAL_SEQUENCE_RNN: {message}"));
         }

@@ -19,19 +19,19 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::activation_range;
+use crate::rules::cell_activation::Activation;
 use crate::rules::recurrence::{self, Direction, Extent, Extents, Inputs, Rows, Sequences};
 use crate::rules::rnn_cell::RnnArguments;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// RNN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rnn {
     /// What the result is clamped to.
-    pub activation: FusedActivation,
+    pub activation: Activation,
 }
 
 /// Where the cell's arguments stand.
@@ -63,7 +63,7 @@ impl Operation for Rnn {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(Self { activation: activation_range::decode(call.input(5))? })
+        Ok(Self { activation: Activation::decode(call.input(5))? })
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
@@ -146,6 +146,24 @@ mod tests {
     }
 
     #[test]
+    fn curves_by_hand() {
+        let sums = [11.25_f64, -18.5, 10.0, 0.25, 2.0, 5.5];
+        for (operand_type, error) in [(TensorFloat32, 1e-6), (TensorFloat16, 5e-4)] {
+            for (activation, curve) in [
+                (4, f64::tanh as fn(f64) -> f64),
+                (6, |sum: f64| 1.0 / (1.0 + (-sum).exp())),
+            ] {
+                for (_, found) in example(operand_type, activation).results() {
+                    for (found, sum) in found.into_iter().zip(sums) {
+                        let difference = (found - curve(sum)).abs();
+                        assert!(difference < error, "{operand_type} {activation}: {found} of {sum}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn half_precision_is_rounded_once() {
         // 2048 + 1 + 1 is lost if each sum is rounded.
         let rounded = example(TensorFloat16, 0)
@@ -184,7 +202,7 @@ mod tests {
                 good.clone().with_input(0, float([2, 0]), &[]),
                 "shape of input 0 (input) is [2, 0], expected no length of 0 along axis 1",
             ),
-            (good.clone().with_int32(5, 4), "value of input 5 (activation) is 4, expected 0 to 3"),
+            (good.clone().with_int32(5, 5), "value of input 5 (activation) is 5, expected 0 to 4 or 6"),
             (
                 good.clone().without_input(3),
                 "value of input 3 (bias) is left out, expected a value",

@@ -29,12 +29,13 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::recurrence::{Extent, Extents, add_products, clip, to_f64, write_row, zeros};
-use crate::rules::{activation_range, recurrence};
+use crate::rules::recurrence::{Extent, Extents, add_products, to_f64, write_row, zeros};
+use crate::rules::cell_activation::Activation;
+use crate::rules::recurrence;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// SVDF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ pub struct Svdf {
     /// Filters of a unit; above 0.
     pub rank: u32,
     /// What the output is clamped to.
-    pub activation: FusedActivation,
+    pub activation: Activation,
 }
 
 static SIGNATURE: Signature = Signature {
@@ -91,7 +92,7 @@ impl Operation for Svdf {
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self {
             rank: call.input(5).positive()?,
-            activation: activation_range::decode(call.input(6))?,
+            activation: Activation::decode(call.input(6))?,
         })
     }
 
@@ -137,8 +138,6 @@ impl Operation for Svdf {
             Some(bias) => to_f64(call, &bias.f32s()?)?,
             None => call.collect(dimensions[1][1] as usize, std::iter::repeat(0.0))?,
         };
-        let (least, greatest) = activation_range::real(self.activation);
-        let (least, greatest) = (f64::from(least), f64::from(greatest));
         let mut states = call.input(4).f32s()?;
         let mut elements = zeros(call.output(1), &dimensions[1])?;
         let steps = input
@@ -163,7 +162,7 @@ impl Operation for Svdf {
                 memory.push(0.0);
                 write_row(remembered, &memory[1..]);
             }
-            let sums: Vec<f64> = sums.into_iter().map(|sum| clip(sum, least, greatest)).collect();
+            let sums: Vec<f64> = sums.into_iter().map(|sum| self.activation.apply(sum)).collect();
             write_row(output, &sums);
         }
         let outputs = call.outputs().iter().zip(dimensions).zip([states, elements]);
@@ -285,7 +284,7 @@ mod tests {
             ),
             (good.clone().with_int32(5, 0), "value of input 5 (rank) is 0, expected above 0"),
             (good.clone().with_int32(5, -2), "value of input 5 (rank) is -2, expected 0 or more"),
-            (good.clone().with_int32(6, 4), "value of input 6 (activation) is 4, expected 0 to 3"),
+            (good.clone().with_int32(6, 5), "value of input 6 (activation) is 5, expected 0 to 4 or 6"),
             (good.without_input(4), "value of input 4 (state (in)) is left out, expected a value"),
         ] {
             assert_eq!(refused.refusal(), format!("SVDF: {message}"));

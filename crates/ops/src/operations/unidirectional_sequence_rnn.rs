@@ -20,19 +20,19 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::activation_range;
+use crate::rules::cell_activation::Activation;
 use crate::rules::recurrence::{self, Direction, Extent, Extents, Inputs, Rows, Sequences};
 use crate::rules::rnn_cell::RnnArguments;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// UNIDIRECTIONAL_SEQUENCE_RNN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnidirectionalSequenceRnn {
     /// What the result is clamped to.
-    pub activation: FusedActivation,
+    pub activation: Activation,
     /// Whether the time is the first axis, before the batch.
     pub is_time_major: bool,
 }
@@ -76,7 +76,7 @@ impl Operation for UnidirectionalSequenceRnn {
             1 => true,
             value => return Err(flag.wrong("value", value, "0 or 1")),
         };
-        Ok(Self { activation: activation_range::decode(call.input(5))?, is_time_major })
+        Ok(Self { activation: Activation::decode(call.input(5))?, is_time_major })
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
@@ -201,7 +201,7 @@ mod tests {
                 good.clone().with_int32(6, -1),
                 "value of input 6 (time-major) is -1, expected 0 or 1",
             ),
-            (good.clone().with_int32(5, 6), "value of input 5 (activation) is 6, expected 0 to 3"),
+            (good.clone().with_int32(5, 7), "value of input 5 (activation) is 7, expected 0 to 4 or 6"),
             (
                 good.without_input(4),
                 "value of input 4 (hidden state (in)) is left out, expected a value",

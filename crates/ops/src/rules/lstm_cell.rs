@@ -21,6 +21,7 @@
 
 use crate::call::{Argument, Call};
 use crate::error::Fault;
+use crate::rules::cell_activation::{Activation, sigmoid};
 use crate::rules::lstm_arguments::{GATES, Gate, LstmArguments};
 use crate::rules::recurrence::{
     Direction, Inputs, Rows, Sequences, add_products, clip, to_f64, write_row,
@@ -28,53 +29,6 @@ use crate::rules::recurrence::{
 
 /// What keeps layer normalization from dividing by 0.
 const LEAST_VARIANCE: f64 = 1e-8;
-
-/// The activation of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// The number itself.
-    None,
-    /// `max(0, x)`
-    Relu,
-    /// `min(6, max(0, x))`
-    Relu6,
-    /// The hyperbolic tangent, the usual one.
-    Tanh,
-    /// `1 / (1 + exp(-x))`
-    Sigmoid,
-}
-
-impl Activation {
-    /// Reads an activation argument.
-    ///
-    /// # Errors
-    /// [`Fault::NotKnown`], or the number is no activation.
-    pub fn decode(argument: &Argument<'_>) -> Result<Self, Fault> {
-        match argument.i32()? {
-            0 => Ok(Self::None),
-            1 => Ok(Self::Relu),
-            3 => Ok(Self::Relu6),
-            4 => Ok(Self::Tanh),
-            6 => Ok(Self::Sigmoid),
-            code => Err(argument.wrong("value", code, "0, 1, 3, 4 or 6")),
-        }
-    }
-
-    fn apply(self, x: f64) -> f64 {
-        match self {
-            Self::None => x,
-            Self::Relu if x < 0.0 => 0.0,
-            Self::Relu => x,
-            Self::Relu6 => clip(x, 0.0, 6.0),
-            Self::Tanh => x.tanh(),
-            Self::Sigmoid => sigmoid(x),
-        }
-    }
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
 
 /// What a cell does besides its weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,7 +48,7 @@ impl Settings {
     /// [`Fault::NotKnown`], a number that is no activation, or a clip that is negative or NaN.
     pub fn decode(call: &Call<'_>, first: usize) -> Result<Self, Fault> {
         Ok(Self {
-            activation: Activation::decode(call.input(first))?,
+            activation: Activation::decode_of_lstm(call.input(first))?,
             cell_clip: decode_clip(call.input(first + 1))?,
             projection_clip: decode_clip(call.input(first + 2))?,
         })

@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod border;
 pub mod bounding_box;
 pub mod broadcast;
+pub mod cell_activation;
 pub mod convolution;
 pub mod double;
 pub mod dynamic_range;

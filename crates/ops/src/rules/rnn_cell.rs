@@ -9,12 +9,10 @@
 
 use crate::call::Call;
 use crate::error::Fault;
-use crate::rules::activation_range;
+use crate::rules::cell_activation::Activation;
 use crate::rules::recurrence::{
-    Direction, Extent, Extents, Inputs, Rows, Sequences, add_products, clip, is_given, to_f64,
-    write_row,
+    Direction, Extent, Extents, Inputs, Rows, Sequences, add_products, is_given, to_f64, write_row,
 };
-use nnhal_hal::FusedActivation;
 
 /// Positions of a cell's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +56,7 @@ impl RnnArguments {
     pub fn run(
         self,
         call: &Call<'_>,
-        activation: FusedActivation,
+        activation: Activation,
         inputs: Inputs<'_, '_>,
         (sequences, direction): (Sequences, Direction),
         mut outputs: Rows<'_>,
@@ -73,8 +71,6 @@ impl RnnArguments {
         let recurrent = call.input(self.weights + 1).f32s()?;
         let bias = to_f64(call, &call.input(self.weights + 2).f32s()?)?;
         call.reserve::<f64>(3 * bias.len())?;
-        let (least, greatest) = activation_range::real(activation);
-        let (least, greatest) = (f64::from(least), f64::from(greatest));
         let mut states = call.input(self.state()).f32s()?;
         for (sequence, kept) in states.chunks_exact_mut(bias.len().max(1)).enumerate() {
             let mut state = to_f64(call, kept)?;
@@ -86,7 +82,7 @@ impl RnnArguments {
                     add_products(call, &mut sums, weights, step.iter().copied().map(f64::from))?;
                 }
                 add_products(call, &mut sums, &recurrent, state.iter().copied())?;
-                state = sums.into_iter().map(|sum| clip(sum, least, greatest)).collect();
+                state = sums.into_iter().map(|sum| activation.apply(sum)).collect();
                 outputs.write(row, &state);
             }
             write_row(kept, &state);

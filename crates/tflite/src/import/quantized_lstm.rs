@@ -8,7 +8,7 @@ use crate::file::Operator;
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 /// What an unrolled step costs of the import's allowance: operations and operands.
-pub(super) const BYTES_OF_A_STEP: usize = 4096;
+const BYTES_OF_A_STEP: usize = 4096;
 
 /// The scale of what goes into a gate, where the file does not give one.
 const SCALE_OF_GATES: f32 = 1.0 / 4096.0;
@@ -98,6 +98,55 @@ impl GraphImporter<'_, '_> {
         self.set_state(operator, 18, hidden);
         self.set_state(operator, 19, cell);
         Ok(())
+    }
+
+    /// The steps of a sequence, each a matrix.
+    fn steps(&mut self, operator: &Operator<'_>, time_major: bool) -> Imported<Vec<OperandId>> {
+        let tensor = self.input_tensor(operator, 0)?;
+        let sequence = self.operand(tensor)?;
+        let [first, second, width] = *self.shape(tensor)? else {
+            return Err(Reason::new("its input has not the rank of a sequence"));
+        };
+        let (batch, count) = if time_major { (second, first) } else { (first, second) };
+        self.file.allow((count as usize).saturating_mul(BYTES_OF_A_STEP))?;
+        let signed = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
+        let spec = self.builder.spec(sequence);
+        let of_step = |dimensions: Vec<u32>| OperandSpec { dimensions, ..spec.clone() };
+        let (cut, sizes) = if time_major {
+            (vec![1, batch, width], [1, signed(batch), signed(width)])
+        } else {
+            (vec![batch, 1, width], [signed(batch), 1, signed(width)])
+        };
+        let sizes = self.integer_vector(&sizes);
+        let mut steps = Vec::new();
+        for step in 0..count {
+            let at = signed(step);
+            let begins = self.integer_vector(&if time_major { [at, 0, 0] } else { [0, at, 0] });
+            let inputs = [sequence, begins, sizes];
+            let piece = self.builder.operation(O::Slice, inputs, of_step(cut.clone()));
+            steps.push(self.reshape(piece, of_step(vec![batch, width]))?);
+        }
+        Ok(steps)
+    }
+
+    /// The opposite of [`Self::steps`].
+    fn join_steps(
+        &mut self,
+        steps: &[OperandId],
+        time_major: bool,
+        spec: OperandSpec,
+    ) -> Imported<OperandId> {
+        let mut inputs = Vec::with_capacity(steps.len() + 1);
+        for step in steps {
+            let of_step = self.builder.spec(*step);
+            let [batch, width] = *of_step.dimensions else {
+                return Err(Reason::new("its steps are no matrices"));
+            };
+            let dimensions = if time_major { vec![1, batch, width] } else { vec![batch, 1, width] };
+            inputs.push(self.reshape(*step, OperandSpec { dimensions, ..of_step })?);
+        }
+        inputs.push(self.builder.scalar_i32(i32::from(!time_major)));
+        Ok(self.builder.operation(O::Concatenation, inputs, spec))
     }
 
     /// The scales of what goes into the four gates, and scale and zero point of the hidden state.

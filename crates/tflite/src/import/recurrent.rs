@@ -3,7 +3,7 @@
 //! Weights beside float activations become float32. States are variable tensors in the file: their
 //! new value becomes an output of the model (see [`crate::State`]).
 
-use super::quantized_lstm::{BYTES_OF_A_STEP, is_quantized_lstm};
+use super::quantized_lstm::is_quantized_lstm;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -27,7 +27,6 @@ struct Cell {
     weights: OperandId,
     recurrent: OperandId,
     bias: OperandId,
-    units: u32,
 }
 
 impl GraphImporter<'_, '_> {
@@ -284,92 +283,20 @@ impl GraphImporter<'_, '_> {
 
     fn cell(&mut self, operator: &Operator<'_>, first: usize) -> Imported<Cell> {
         let weights = self.input_tensor(operator, first)?;
-        let units = *self.shape(weights)?.first().unwrap_or(&0);
         Ok(Cell {
             weights: self.as_float32(weights)?,
             recurrent: self.required_float(operator, first + 1)?,
             bias: self.required_float(operator, first + 2)?,
-            units,
         })
     }
 
-    /// One step of an RNN with TANH, which the HAL's RNN does not have.
-    fn tanh_step(&mut self, cell: Cell, input: OperandId, state: OperandId) -> Imported<OperandId> {
-        let batch = self.builder.spec(state).dimensions.first().copied().unwrap_or(0);
-        let spec = OperandSpec::tensor_float32([batch, cell.units]);
-        self.file.allow(BYTES_OF_A_STEP.saturating_add(cell.units as usize * 4))?;
-        let none = self.builder.scalar_i32(0);
-        let zeros = vec![0.0_f32; cell.units as usize];
-        let zeros = self.builder.constant(OperandSpec::tensor_float32([cell.units]), &zeros);
-        let inputs = [input, cell.weights, cell.bias, none];
-        let of_input = self.builder.operation(O::FullyConnected, inputs, spec.clone());
-        let inputs = [state, cell.recurrent, zeros, none];
-        let of_state = self.builder.operation(O::FullyConnected, inputs, spec.clone());
-        let sum = self.builder.operation(O::Add, [of_input, of_state, none], spec.clone());
-        Ok(self.builder.operation(O::Tanh, [sum], spec))
-    }
-
-    /// The steps of a sequence, each a matrix.
-    pub(super) fn steps(
-        &mut self,
-        operator: &Operator<'_>,
-        time_major: bool,
-    ) -> Imported<Vec<OperandId>> {
-        let tensor = self.input_tensor(operator, 0)?;
-        let sequence = self.operand(tensor)?;
-        let [first, second, width] = *self.shape(tensor)? else {
-            return Err(Reason::new("its input has not the rank of a sequence"));
-        };
-        let (batch, count) = if time_major { (second, first) } else { (first, second) };
-        self.file.allow((count as usize).saturating_mul(BYTES_OF_A_STEP))?;
-        let signed = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
-        let spec = self.builder.spec(sequence);
-        let of_step = |dimensions: Vec<u32>| OperandSpec { dimensions, ..spec.clone() };
-        let (cut, sizes) = if time_major {
-            (vec![1, batch, width], [1, signed(batch), signed(width)])
-        } else {
-            (vec![batch, 1, width], [signed(batch), 1, signed(width)])
-        };
-        let sizes = self.integer_vector(&sizes);
-        let mut steps = Vec::new();
-        for step in 0..count {
-            let at = signed(step);
-            let begins = self.integer_vector(&if time_major { [at, 0, 0] } else { [0, at, 0] });
-            let inputs = [sequence, begins, sizes];
-            let piece = self.builder.operation(O::Slice, inputs, of_step(cut.clone()));
-            steps.push(self.reshape(piece, of_step(vec![batch, width]))?);
-        }
-        Ok(steps)
-    }
-
-    /// The opposite of [`Self::steps`].
-    pub(super) fn join_steps(
-        &mut self,
-        steps: &[OperandId],
-        time_major: bool,
-        spec: OperandSpec,
-    ) -> Imported<OperandId> {
-        let mut inputs = Vec::with_capacity(steps.len() + 1);
-        for step in steps {
-            let of_step = self.builder.spec(*step);
-            let [batch, width] = *of_step.dimensions else {
-                return Err(Reason::new("its steps are no matrices"));
-            };
-            let dimensions = if time_major { vec![1, batch, width] } else { vec![batch, 1, width] };
-            inputs.push(self.reshape(*step, OperandSpec { dimensions, ..of_step })?);
-        }
-        inputs.push(self.builder.scalar_i32(i32::from(!time_major)));
-        Ok(self.builder.operation(O::Concatenation, inputs, spec))
-    }
-
-    /// The code of an RNN's activation; `None` for TANH.
-    fn rnn_activation(&mut self, function: ActivationFunctionType) -> Imported<Option<OperandId>> {
+    /// The activation of a cell without gates.
+    fn cell_activation(&mut self, function: ActivationFunctionType) -> Imported<OperandId> {
         match function {
-            ActivationFunctionType::Tanh => Ok(None),
             ActivationFunctionType::SignBit => {
                 Err(Reason::new("the HAL has no activation SIGN_BIT"))
             }
-            known => Ok(Some(self.builder.scalar_i32(known as i32))),
+            known => Ok(self.builder.scalar_i32(known as i32)),
         }
     }
 
@@ -382,16 +309,7 @@ impl GraphImporter<'_, '_> {
         let cell = self.cell(operator, 1)?;
         let state = self.required_float(operator, 4)?;
         let output = self.output_tensor(operator, 0)?;
-        let Some(activation) = self.rnn_activation(function)? else {
-            let result = self.tanh_step(cell, input, state)?;
-            self.set(output, result);
-            if self.has_states(operator, &[4]) {
-                let spec = self.builder.spec(result);
-                let copy = self.builder.operation(O::Cast, [result], spec);
-                self.set_state(operator, 4, copy);
-            }
-            return Ok(());
-        };
+        let activation = self.cell_activation(function)?;
         let inputs = [input, cell.weights, cell.recurrent, cell.bias, state, activation];
         let specs = [self.spec_of_state(operator, 4)?, self.spec(output)?];
         let [state, result] = self.builder.operation_with_outputs(O::Rnn, inputs, specs);
@@ -410,40 +328,10 @@ impl GraphImporter<'_, '_> {
         let input = self.float_input(operator)?;
         let cell = self.cell(operator, 1)?;
         let state = self.required_float(operator, 4)?;
-        let Some(activation) = self.rnn_activation(function)? else {
-            let output = self.output_tensor(operator, 0)?;
-            let steps = self.steps(operator, time_major)?;
-            let (steps, last) = self.run_steps(cell, state, steps, false)?;
-            let spec = self.spec(output)?;
-            let joined = self.join_steps(&steps, time_major, spec)?;
-            self.set(output, joined);
-            self.set_state(operator, 4, last);
-            return Ok(());
-        };
+        let activation = self.cell_activation(function)?;
         let major = self.builder.scalar_i32(i32::from(time_major));
         let inputs = [input, cell.weights, cell.recurrent, cell.bias, state, activation, major];
         self.emit_sequence(operator, O::UnidirectionalSequenceRnn, &inputs, 1, &[4])
-    }
-
-    /// All steps of an RNN with TANH: the results in the order of time, and the last state.
-    fn run_steps(
-        &mut self,
-        cell: Cell,
-        mut state: OperandId,
-        mut steps: Vec<OperandId>,
-        backwards: bool,
-    ) -> Imported<(Vec<OperandId>, OperandId)> {
-        if backwards {
-            steps.reverse();
-        }
-        for step in &mut steps {
-            state = self.tanh_step(cell, *step, state)?;
-            *step = state;
-        }
-        if backwards {
-            steps.reverse();
-        }
-        Ok((steps, state))
     }
 
     fn bidirectional_sequence_rnn(&mut self, operator: &Operator<'_>) -> Imported {
@@ -457,12 +345,7 @@ impl GraphImporter<'_, '_> {
         let input = self.float_input(operator)?;
         let cells = [self.cell(operator, 1)?, self.cell(operator, 5)?];
         let states = [self.required_float(operator, 4)?, self.required_float(operator, 8)?];
-        let Some(activation) = self.rnn_activation(function)? else {
-            if operator.inputs.iter().skip(9).any(Option::is_some) {
-                return Err(Reason::new("the HAL's RNN has no TANH"));
-            }
-            return self.bidirectional_tanh(operator, cells, states, time_major, merged);
-        };
+        let activation = self.cell_activation(function)?;
         let [forwards, backwards] = cells;
         let inputs = [
             input,
@@ -485,62 +368,26 @@ impl GraphImporter<'_, '_> {
         self.emit_sequence(operator, O::BidirectionalSequenceRnn, &inputs, results, &[4, 8])
     }
 
-    fn bidirectional_tanh(
-        &mut self,
-        operator: &Operator<'_>,
-        cells: [Cell; 2],
-        states: [OperandId; 2],
-        time_major: bool,
-        merged: bool,
-    ) -> Imported {
-        let mut joined = Vec::new();
-        let steps = self.steps(operator, time_major)?;
-        for (direction, (cell, state)) in cells.into_iter().zip(states).enumerate() {
-            let (results, last) = self.run_steps(cell, state, steps.clone(), direction == 1)?;
-            let output = self.output_tensor(operator, if merged { 0 } else { direction })?;
-            let mut spec = self.spec(output)?;
-            if let Some(width) = spec.dimensions.get_mut(2) {
-                *width = cell.units;
-            }
-            joined.push(self.join_steps(&results, time_major, spec)?);
-            self.set_state(operator, 4 + 4 * direction, last);
-        }
-        if merged {
-            joined.push(self.builder.scalar_i32(2));
-            return self.emit_for(operator, O::Concatenation, &joined);
-        }
-        for (direction, operand) in joined.into_iter().enumerate() {
-            let output = self.output_tensor(operator, direction)?;
-            self.set(output, operand);
-        }
-        Ok(())
-    }
-
     fn svdf(&mut self, operator: &Operator<'_>) -> Imported {
         let Some(BuiltinOptionsRef::SvdfOptions(options)) = operator.table.builtin_options()?
         else {
             return Err(Reason::new("it has no options"));
         };
         let function = options.fused_activation_function()?;
-        let code = match function {
-            ActivationFunctionType::Tanh | ActivationFunctionType::SignBit => {
-                return Err(Reason::new("the HAL's SVDF has no such activation"));
-            }
-            known => known as i32,
-        };
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let (time, state) = (self.input_tensor(operator, 2)?, self.input_tensor(operator, 4)?);
         // Integers are computed as floats, but for the state, which is kept in its 16 bits.
         let is_integer = self.element(input)? == Element::Int8;
-        let (code, bias) = match operator.inputs.get(3).copied().flatten() {
-            // Such a layer has the activation that its output's range makes.
+        let bias = match operator.inputs.get(3).copied().flatten() {
             Some(bias) if is_integer => {
                 let units = self.shape(output)?.last().copied().unwrap_or(0);
-                (0, self.wide_bias(state, time, bias, units)?)
+                self.wide_bias(state, time, bias, units)?
             }
-            None if is_integer => (0, self.optional_float(operator, 3, 1)?),
-            _ => (code, self.optional_float(operator, 3, 1)?),
+            _ => self.optional_float(operator, 3, 1)?,
         };
+        // A layer of integers has the activation that its output's range makes.
+        let function = if is_integer { ActivationFunctionType::None } else { function };
+        let activation = self.cell_activation(function)?;
         let inputs = [
             if is_integer { self.as_float32(input)? } else { self.float_input(operator)? },
             self.required_float(operator, 1)?,
@@ -548,7 +395,7 @@ impl GraphImporter<'_, '_> {
             bias,
             self.required_float(operator, 4)?,
             self.builder.scalar_i32(options.rank()?),
-            self.builder.scalar_i32(code),
+            activation,
         ];
         let of_state = self.spec_of_state(operator, 4)?;
         let float = |spec: OperandSpec| match is_integer {

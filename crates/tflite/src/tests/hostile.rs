@@ -2,7 +2,8 @@
 
 use super::draft::{Draft, identified};
 use super::mapping::{
-    conditional, dynamic_range_layer, int8_convolution, sequence_lstm, sequence_rnn, sparse_layer,
+    conditional, dynamic_range_layer, int8_convolution, integer_sequence_lstm, sequence_lstm,
+    sequence_rnn, sparse_layer,
 };
 use super::variables::variable_in_a_branch;
 use super::wide;
@@ -26,6 +27,7 @@ fn files() -> Vec<Vec<u8>> {
         sparse_layer(),
         conditional(),
         sequence_rnn(ActivationFunctionType::Tanh),
+        integer_sequence_lstm(2),
         sequence_lstm(),
         variable_in_a_branch(),
         wide::convolution(T::Int64, &[1; 16], 2),
@@ -208,9 +210,7 @@ fn sec_little_files_do_not_become_huge_models() {
     draft.tensor_mut(1).shape = Some(vec![1 << 15, 1 << 15]);
     assert!(import_bytes(&draft.bytes()).is_err());
 
-    let mut draft = sequence_rnn(ActivationFunctionType::Tanh);
-    draft.tensor_mut(0).shape = Some(vec![1, 1 << 30, 2]);
-    let text = import_bytes(&draft.bytes()).unwrap_err().to_string();
+    let text = import_bytes(&integer_sequence_lstm(1 << 30).bytes()).unwrap_err().to_string();
     assert!(text.contains("out of all proportion"), "{text}");
 }
 

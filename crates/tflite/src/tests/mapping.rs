@@ -374,11 +374,14 @@ fn variables_become_inputs_and_outputs() {
 }
 
 #[test]
-fn an_rnn_with_tanh_is_unrolled() {
+fn an_rnn_with_tanh_stays_one_operation() {
     let import = import(&sequence_rnn(ActivationFunctionType::Tanh));
-    let count = |wanted| operations(&import).iter().filter(|it| **it == wanted).count();
-    assert_eq!((count(O::Tanh), count(O::FullyConnected), count(O::Concatenation)), (3, 6, 1));
+    assert_eq!(operations(&import), [O::UnidirectionalSequenceRnn]);
     assert_eq!(import.states.len(), 1);
+    assert_eq!(
+        reasons(&sequence_rnn(ActivationFunctionType::SignBit)),
+        ["the HAL has no activation SIGN_BIT"]
+    );
 }
 
 #[test]
@@ -428,6 +431,53 @@ pub(super) fn sequence_lstm() -> Draft {
     draft.operator(B::UnidirectionalSequenceLstm, &inputs, &[output], options);
     draft.ends(0, &[input], &[output]);
     draft
+}
+
+/// An LSTM of int8 over so many steps.
+pub(super) fn integer_sequence_lstm(steps: i32) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Int8, &[1, steps, 3]);
+    let of_input = draft.constant(T::Int8, &[4, 3], &[1; 12]);
+    let recurrent = draft.constant(T::Int8, &[4, 4], &[2; 16]);
+    let bias = draft.integers(&[4], &[3; 4]);
+    let states = [draft.tensor(T::Int8, &[1, 4]), draft.tensor(T::Int16, &[1, 4])];
+    for state in states {
+        draft.tensor_mut(state).is_variable = true;
+    }
+    let output = draft.tensor(T::Int8, &[1, steps, 4]);
+    let intermediates = [(); 5].map(|()| draft.tensor(T::Int16, &[]));
+    for (tensor, scale) in [(input, 0.1), (of_input, 0.1), (recurrent, 0.1), (output, 0.01)]
+        .into_iter()
+        .chain([(states[0], 0.01), (states[1], 1.0 / 2048.0)])
+    {
+        draft.quantize(tensor, &[scale], 0, 0);
+    }
+    let mut inputs = vec![input];
+    inputs.extend([of_input; 4]);
+    inputs.extend([recurrent; 4]);
+    inputs.extend([-1; 3]);
+    inputs.extend([bias; 4]);
+    inputs.extend([-1; 2]);
+    inputs.extend(states);
+    inputs.extend([-1; 4]);
+    let options = UnidirectionalSequenceLstmOptions {
+        fused_activation_function: ActivationFunctionType::Tanh,
+        ..Default::default()
+    };
+    let options = Some(BuiltinOptions::UnidirectionalSequenceLstmOptions(Box::new(options)));
+    draft.operator(B::UnidirectionalSequenceLstm, &inputs, &[output], options);
+    let operators = draft.graph(0).operators.as_mut().unwrap();
+    operators.last_mut().unwrap().intermediates = Some(intermediates.to_vec());
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn an_lstm_of_integers_is_unrolled() {
+    let import = import(&integer_sequence_lstm(3));
+    let count = |wanted| operations(&import).iter().filter(|it| **it == wanted).count();
+    assert_eq!((count(O::QuantizedLstm), count(O::Slice), count(O::Concatenation)), (3, 3, 1));
+    assert_eq!(import.states.len(), 2);
 }
 
 #[test]

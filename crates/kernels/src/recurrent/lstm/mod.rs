@@ -14,6 +14,7 @@
 mod layer;
 mod step;
 
+use super::Activation;
 use super::contribution::Contribution;
 use super::layer::Outputs;
 use super::packed::Packed;
@@ -44,21 +45,6 @@ pub struct Shape {
     pub units: usize,
     /// Elements of the output; as many as units if there is no projection.
     pub output: usize,
-}
-
-/// The activation of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// The number itself.
-    None,
-    /// `max(0, x)`
-    Relu,
-    /// `min(6, max(0, x))`
-    Relu6,
-    /// The hyperbolic tangent, the usual one.
-    Tanh,
-    /// `1 / (1 + exp(-x))`
-    Sigmoid,
 }
 
 /// What a cell does besides its weights.

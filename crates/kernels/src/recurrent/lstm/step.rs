@@ -1,7 +1,7 @@
 //! The kernels of an LSTM's step.
 #![allow(unsafe_code)]
 
-use super::{Activation, GATES, Lstm, UNIT_VECTORS, VECTORS};
+use super::{GATES, Lstm, Settings, UNIT_VECTORS, VECTORS};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::packed::{Packed, ROWS};
 use crate::team::{Pace, Stop};
@@ -210,18 +210,6 @@ fn normalize<S: Simd>(simd: S, sums: &mut [f32], weights: &[f32], bias: &[f32]) 
 }
 
 impl Lstm {
-    #[inline(always)]
-    fn activated<S: Simd>(&self, simd: S, x: S::F) -> S::F {
-        let (zero, six) = (simd.splat(0.0), simd.splat(6.0));
-        match self.settings.activation {
-            Activation::None => x,
-            Activation::Relu => simd.max(zero, x),
-            Activation::Relu6 => functions::clamp(simd, x, zero, six),
-            Activation::Tanh => functions::tanh(simd, x),
-            Activation::Sigmoid => functions::logistic(simd, x),
-        }
-    }
-
     /// A gate's sum with what it sees of the cell, for a vector of a panel's units.
     #[inline(always)]
     fn peek<S: Simd>(
@@ -281,7 +269,7 @@ impl Lstm {
         gates: &[S::F; VECTORS],
         cells: &DisjointOutput<'_, f32>,
     ) {
-        let clip = self.settings.cell_clip;
+        let Settings { activation, cell_clip: clip, .. } = self.settings;
         for vector in 0..UNIT_VECTORS {
             let gate = |gate: usize| gate * UNIT_VECTORS + vector;
             let (start, count) = self.units_of::<S>(sequence, panel, vector);
@@ -296,7 +284,7 @@ impl Lstm {
                 let input = self.peek(simd, 0, (panel, vector), gates[gate(0)], before);
                 functions::logistic(simd, input)
             };
-            let candidate = self.activated(simd, gates[gate(2)]);
+            let candidate = activation.apply(simd, gates[gate(2)]);
             let mut after = simd.fma(forget, before, simd.mul(input, candidate));
             if clip > 0.0 {
                 after = functions::clamp(simd, after, simd.splat(-clip), simd.splat(clip));
@@ -317,6 +305,7 @@ impl Lstm {
         cells: &DisjointOutput<'_, f32>,
         hiddens: &DisjointOutput<'_, f32>,
     ) {
+        let activation = self.settings.activation;
         for vector in 0..UNIT_VECTORS {
             let gate = GATES - 1;
             let sum = gates[gate * UNIT_VECTORS + vector];
@@ -327,7 +316,7 @@ impl Lstm {
             let cell = simd.load_partial(cell, 0.0);
             let output =
                 functions::logistic(simd, self.peek(simd, gate, (panel, vector), sum, cell));
-            simd.store_partial(simd.mul(output, self.activated(simd, cell)), hidden);
+            simd.store_partial(simd.mul(output, activation.apply(simd, cell)), hidden);
         }
     }
 }

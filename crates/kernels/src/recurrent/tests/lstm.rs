@@ -1,7 +1,7 @@
 //! LSTMs against their formulas in double precision.
 
 use super::super::*;
-use super::{dot, near, sequences, wide};
+use super::{ACTIVATIONS, activate, dot, near, sequences, sigmoid, wide};
 use crate::InstructionSet;
 use crate::packing::prepared_twice;
 use crate::team::Team;
@@ -27,20 +27,6 @@ impl OwnedGate {
             layer_norm: self.layer_norm.as_deref(),
             bias: &self.bias,
         }
-    }
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-fn activate(activation: Activation, x: f64) -> f64 {
-    match activation {
-        Activation::None => x,
-        Activation::Relu => x.max(0.0),
-        Activation::Relu6 => x.clamp(0.0, 6.0),
-        Activation::Tanh => x.tanh(),
-        Activation::Sigmoid => sigmoid(x),
     }
 }
 
@@ -248,7 +234,7 @@ fn lstms_of_all_parts() {
 fn activations_and_a_larger_one() {
     let sequences = sequences(1, 10, false, false);
     let shape = Shape { sequences, input: 40, auxiliary: 0, units: 256, output: 256 };
-    for activation in [Activation::Tanh, Activation::Sigmoid, Activation::Relu6, Activation::Relu] {
+    for activation in ACTIVATIONS {
         Case::draw(shape, 0b10_0001, activation, 2).check();
     }
     Case::draw(shape, 0b10_0001, Activation::None, 2).check();

@@ -4,7 +4,7 @@ mod lstm;
 mod rnn;
 mod svdf;
 
-use super::Sequences;
+use super::{Activation, Sequences};
 
 fn sequences(batch: usize, time: usize, is_time_major: bool, is_backward: bool) -> Sequences {
     Sequences { batch, time, is_time_major, is_backward }
@@ -30,3 +30,28 @@ fn near(found: &[f32], expected: &[f64], about: &str) {
         assert!(error < bound, "{about}: {found} {expected}");
     }
 }
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn activate(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Relu1 => x.clamp(-1.0, 1.0),
+        Activation::Relu6 => x.clamp(0.0, 6.0),
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => sigmoid(x),
+    }
+}
+
+/// All of them.
+const ACTIVATIONS: [Activation; 6] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Relu1,
+    Activation::Relu6,
+    Activation::Tanh,
+    Activation::Sigmoid,
+];

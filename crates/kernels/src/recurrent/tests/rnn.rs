@@ -1,7 +1,7 @@
 //! Basic recurrent layers.
 
 use super::super::*;
-use super::{any, dot, near, sequences, wide};
+use super::{ACTIVATIONS, activate, any, dot, near, sequences, wide};
 use crate::InstructionSet;
 use crate::packing::prepared_twice;
 use crate::team::Team;
@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 struct Case {
     shape: RnnShape,
+    activation: Activation,
     /// Weights of the input, of the auxiliary input, of the state; bias.
     weights: [Vec<f32>; 4],
     /// Input, auxiliary input, state.
@@ -17,16 +18,16 @@ struct Case {
     expected: [Vec<f64>; 2],
 }
 
-const RANGE: (f32, f32) = (-0.75, 6.0);
-
 impl Case {
-    fn draw(shape: RnnShape, seed: u64) -> Self {
+    fn draw(shape: RnnShape, activation: Activation, seed: u64) -> Self {
         let RnnShape { sequences, input, auxiliary, units } = shape;
         let random = &mut fastrand::Rng::with_seed(seed);
         let rows = sequences.rows();
         let weights = [units * input, units * auxiliary, units * units, units];
         let given = [rows * input, rows * auxiliary, sequences.batch * units];
-        let weights = weights.map(|count| any(random, count, 0.5));
+        // Sums of inputs reach the ends of activations; those of states do not grow from step to step.
+        let sizes = [3.0, 3.0, 1.0 / (units as f32).sqrt(), 0.5];
+        let weights = [0, 1, 2, 3].map(|it| any(random, weights[it], sizes[it]));
         let given = given.map(|count| any(random, count, 2.0));
         let mut outputs = vec![0.0; rows * units];
         let mut states = Vec::new();
@@ -43,12 +44,12 @@ impl Case {
                     products.sum::<f64>() + f64::from(weights[3][unit])
                 };
                 let sums = (0..units).map(sum);
-                state = sums.map(|it| it.clamp(RANGE.0.into(), RANGE.1.into())).collect();
+                state = sums.map(|it| activate(activation, it)).collect();
                 outputs[row * units..][..units].copy_from_slice(&state);
             }
             states.extend(state);
         }
-        Self { shape, weights, given, expected: [outputs, states] }
+        Self { shape, activation, weights, given, expected: [outputs, states] }
     }
 
     fn prepared(&self, set: InstructionSet, threads: usize) -> Rnn {
@@ -56,7 +57,7 @@ impl Case {
         let auxiliary = (self.shape.auxiliary > 0).then_some(&auxiliary[..]);
         let weights = RnnWeights { input, auxiliary, recurrent, bias };
         prepared_twice(set, threads, |preparation| {
-            Rnn::prepare(self.shape, &weights, RANGE, preparation)
+            Rnn::prepare(self.shape, &weights, self.activation, preparation)
         })
     }
 
@@ -84,7 +85,10 @@ impl Case {
 fn layers_of_all_widths() {
     for (batch, units) in [(1, 1), (1, 17), (4, 40), (1, 70), (2, 130), (1, 300)] {
         let sequences = sequences(batch, 4, false, false);
-        Case::draw(RnnShape { sequences, input: 9, auxiliary: 0, units }, 5).check();
+        for activation in ACTIVATIONS {
+            let shape = RnnShape { sequences, input: 9, auxiliary: 0, units };
+            Case::draw(shape, activation, 5).check();
+        }
     }
 }
 
@@ -93,7 +97,8 @@ fn two_directions() {
     let forward =
         RnnShape { sequences: sequences(3, 5, true, false), input: 4, auxiliary: 6, units: 9 };
     let backward = RnnShape { sequences: sequences(3, 5, true, true), units: 33, ..forward };
-    let cases = [Case::draw(forward, 6), Case::draw(backward, 7)];
+    let cases =
+        [Case::draw(forward, Activation::Relu1, 6), Case::draw(backward, Activation::Tanh, 7)];
     for set in InstructionSet::available() {
         for threads in [1, 2, 4] {
             let rnns = cases.each_ref().map(|case| case.prepared(set, threads));
@@ -122,9 +127,10 @@ proptest! {
     #[test]
     fn layers_of_all_sizes(
         batch in 0..5_usize, time in 0..6_usize, input in 1..9_usize, auxiliary in 0..5_usize,
-        units in 1..80_usize, is_time_major: bool, is_backward: bool, seed: u64,
+        units in 1..80_usize, is_time_major: bool, is_backward: bool,
+        activation in prop::sample::select(ACTIVATIONS.to_vec()), seed: u64,
     ) {
         let sequences = sequences(batch, time, is_time_major, is_backward);
-        Case::draw(RnnShape { sequences, input, auxiliary, units }, seed).check();
+        Case::draw(RnnShape { sequences, input, auxiliary, units }, activation, seed).check();
     }
 }

@@ -1,15 +1,13 @@
 //! SVDF layers.
 
 use super::super::*;
-use super::{any, dot, near, wide};
+use super::{ACTIVATIONS, activate, any, dot, near, wide};
 use crate::InstructionSet;
 use crate::packing::prepared_twice;
 use crate::team::Team;
 use proptest::prelude::*;
 
-const RANGE: (f32, f32) = (-1.0, 6.0);
-
-fn check(shape: SvdfShape, has_bias: bool, seed: u64) {
+fn check(shape: SvdfShape, activation: Activation, has_bias: bool, seed: u64) {
     let SvdfShape { batch, input, units, rank, memory } = shape;
     let filters = units * rank;
     let random = &mut fastrand::Rng::with_seed(seed);
@@ -31,14 +29,14 @@ fn check(shape: SvdfShape, has_bias: bool, seed: u64) {
                 // Whatever stands there is not to be read.
                 state[memory - 1] = f32::NAN;
             }
-            expected[1].push(sum.clamp(RANGE.0.into(), RANGE.1.into()));
+            expected[1].push(activate(activation, sum));
         }
     }
     for set in InstructionSet::available() {
         for threads in [1, 2] {
             let svdf = prepared_twice(set, threads, |preparation| {
                 let bias = has_bias.then_some(&bias[..]);
-                Svdf::prepare(shape, &features, &times, bias, RANGE, preparation)
+                Svdf::prepare(shape, &features, &times, bias, activation, preparation)
             });
             let mut after = vec![9.0; state.len()];
             let mut output = vec![9.0; batch * units];
@@ -53,7 +51,10 @@ fn check(shape: SvdfShape, has_bias: bool, seed: u64) {
 
 #[test]
 fn a_larger_one_on_several_threads() {
-    check(SvdfShape { batch: 2, input: 40, units: 300, rank: 2, memory: 40 }, true, 1);
+    for activation in ACTIVATIONS {
+        let shape = SvdfShape { batch: 2, input: 40, units: 300, rank: 2, memory: 40 };
+        check(shape, activation, true, 1);
+    }
 }
 
 proptest! {
@@ -62,8 +63,9 @@ proptest! {
     #[test]
     fn layers_of_all_sizes(
         batch in 0..4_usize, input in 1..20_usize, units in 1..20_usize, rank in 1..4_usize,
-        memory in 1..40_usize, has_bias: bool, seed: u64,
+        memory in 1..40_usize, has_bias: bool,
+        activation in prop::sample::select(ACTIVATIONS.to_vec()), seed: u64,
     ) {
-        check(SvdfShape { batch, input, units, rank, memory }, has_bias, seed);
+        check(SvdfShape { batch, input, units, rank, memory }, activation, has_bias, seed);
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{
-    Activation, BothDirections, Form, Gate, Lstm, OneDirection, Sequences, Settings, Shape, Weights,
+    BothDirections, Form, Gate, Lstm, OneDirection, Sequences, Settings, Shape, Weights,
 };
 use nnhal_ops::operations::bidirectional_sequence_lstm::{AUXILIARY_INPUT, BACKWARD, FORWARD};
 use nnhal_ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSequenceLstm};
@@ -145,13 +145,7 @@ impl Cell {
             output: arguments.length(at.output_state(), 1)?,
         };
         let settings = Settings {
-            activation: match settings.activation {
-                lstm_cell::Activation::None => Activation::None,
-                lstm_cell::Activation::Relu => Activation::Relu,
-                lstm_cell::Activation::Relu6 => Activation::Relu6,
-                lstm_cell::Activation::Tanh => Activation::Tanh,
-                lstm_cell::Activation::Sigmoid => Activation::Sigmoid,
-            },
+            activation: super::activation(settings.activation),
             cell_clip: settings.cell_clip,
             projection_clip: settings.projection_clip,
         };

@@ -9,9 +9,22 @@ use crate::graph::{Argument, Graph, Node, Origin, Scratch, Weights};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::Preparation;
-use nnhal_kernels::recurrent::{Auxiliary, Sequences};
+use nnhal_kernels::recurrent::{Activation, Auxiliary, Sequences};
 use nnhal_ops::AnyOperation;
+use nnhal_ops::rules::cell_activation;
 use std::borrow::Cow;
+
+/// For the kernels.
+fn activation(activation: cell_activation::Activation) -> Activation {
+    match activation {
+        cell_activation::Activation::None => Activation::None,
+        cell_activation::Activation::Relu => Activation::Relu,
+        cell_activation::Activation::Relu1 => Activation::Relu1,
+        cell_activation::Activation::Relu6 => Activation::Relu6,
+        cell_activation::Activation::Tanh => Activation::Tanh,
+        cell_activation::Activation::Sigmoid => Activation::Sigmoid,
+    }
+}
 
 /// The step of a recurrent layer; `None` for other operations.
 pub(super) fn lower(

@@ -4,7 +4,6 @@ use super::Arguments;
 use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{
     BothDirections, Form, OneDirection, Rnn, RnnShape, RnnWeights, Sequences,
@@ -12,7 +11,7 @@ use nnhal_kernels::recurrent::{
 use nnhal_ops::operations::bidirectional_sequence_rnn::{AUXILIARY_INPUT, BACKWARD, FORWARD};
 use nnhal_ops::operations::{self, BidirectionalSequenceRnn, UnidirectionalSequenceRnn};
 use nnhal_ops::operations::{rnn, unidirectional_sequence_rnn};
-use nnhal_ops::rules::activation_range;
+use nnhal_ops::rules::cell_activation::Activation;
 use nnhal_ops::rules::rnn_cell::RnnArguments;
 
 pub(super) fn single_step(
@@ -76,7 +75,7 @@ impl Cell {
     fn prepare(
         self,
         arguments: Arguments<'_>,
-        activation: FusedActivation,
+        activation: Activation,
         preparation: &mut Preparation,
     ) -> Result<Rnn, Why> {
         let at = self.at;
@@ -97,7 +96,7 @@ impl Cell {
             auxiliary: at.auxiliary.map_or(0, |it| arguments.length(it, 1).unwrap_or(0)),
             units: arguments.length(at.weights, 0)?,
         };
-        Ok(Rnn::prepare(shape, &all, activation_range::real(activation), preparation)?)
+        Ok(Rnn::prepare(shape, &all, super::activation(activation), preparation)?)
     }
 
     /// The step of one direction.

@@ -7,7 +7,6 @@ use crate::why::Why;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{Svdf, SvdfShape};
 use nnhal_ops::operations;
-use nnhal_ops::rules::activation_range;
 
 pub(super) fn lower(
     builder: &Builder<'_, '_>,
@@ -28,7 +27,7 @@ pub(super) fn lower(
     let features = arguments.wanted(1, arguments.weights(1, preparation)?)?;
     let times = arguments.wanted(2, arguments.weights(2, preparation)?)?;
     let bias = arguments.vector(3)?;
-    let range = activation_range::real(operation.activation);
-    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation)?;
+    let activation = super::activation(operation.activation);
+    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), activation, preparation)?;
     Ok(Draft::new(node, svdf, [0, 4].map(|position| node.inputs[position])))
 }
