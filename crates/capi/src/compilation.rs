@@ -221,14 +221,14 @@ fn prefer(
     Ok(())
 }
 
-/// Name and value of an extension's attribute.
+/// Name and value of an extension's attribute. A value of 0 bytes needs no place.
 pub(crate) fn attribute(
     extension: In<c_char>,
     data: In<c_void>,
     length: usize,
 ) -> Outcome<(String, Vec<u8>)> {
     let name = extension.text("extensionName")?;
-    if data.is_null() {
+    if data.is_null() && length > 0 {
         return Err(null("data"));
     }
     Ok((name, data.bytes().copy(length, "data")?))

@@ -58,20 +58,32 @@ fn handles() -> Outcome<&'static [usize]> {
 
 /// The devices of a list that C passes: at least one, none twice. One that is there under both of
 /// its names counts once.
-pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
+pub(crate) fn list(devices: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
+    listed(&entries(devices, count)?)
+}
+
+/// What is in such a list, not looked at.
+fn entries(
+    handles: In<*const ANeuralNetworksDevice>,
+    count: u32,
+) -> Outcome<Vec<*const ANeuralNetworksDevice>> {
     if handles.is_null() {
         return Err(null("devices"));
     }
     if count == 0 {
         return Err(bad_data("the list of devices is empty"));
     }
-    let handles = handles.copy(count as usize, "devices")?;
+    handles.copy(count as usize, "devices")
+}
+
+fn listed(handles: &[*const ANeuralNetworksDevice]) -> Outcome<Vec<Device>> {
     let mut found: Vec<Device> = Vec::with_capacity(handles.len());
     for (index, device) in handles.iter().enumerate() {
-        if let Some(first) = handles[..index].iter().position(|other| other == device) {
-            return Err(bad_data(format!("devices {first} and {index} are the same")));
-        }
         let listed = handle::get(*device, &format!("devices[{index}]"))?;
+        if let Some(distance) = handles[index + 1..].iter().position(|other| other == device) {
+            let second = index + 1 + distance;
+            return Err(bad_data(format!("devices {index} and {second} are the same")));
+        }
         if !found.iter().any(|it| it.is_same(&listed.device)) {
             found.push(listed.device.clone());
         }
@@ -158,9 +170,9 @@ export! {
     ) {
         let model = handle::get(model, "model")?;
         supported.check("supportedOps")?;
-        let devices = list(devices, count)?;
+        let handles = entries(devices, count)?;
         let model = finished(&model)?;
-        let answer = model.supported_operations(&devices)?;
+        let answer = model.supported_operations(&listed(&handles)?)?;
         supported.write_all(&answer.into_iter().map(u8::from).collect::<Vec<_>>());
         Ok(())
     }

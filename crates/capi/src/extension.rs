@@ -17,9 +17,11 @@ export! {
         supported: Out<u8>,
     ) {
         let device = handle::get(device, "device")?;
-        let name = extension.text("extensionName")?;
+        let name = extension.zero_terminated("extensionName")?;
         supported.check("isExtensionSupported")?;
-        supported.write(u8::from(device.device.supports_extension(&name)));
+        // A name that is no text is that of no extension.
+        let name = std::str::from_utf8(&name);
+        supported.write(u8::from(name.is_ok_and(|name| device.device.supports_extension(name))));
         Ok(())
     }
 

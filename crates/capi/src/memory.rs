@@ -2,7 +2,7 @@
 
 use crate::abi::AHardwareBuffer;
 use crate::border::export;
-use crate::compilation::ANeuralNetworksCompilation;
+use crate::compilation::{ANeuralNetworksCompilation, Held};
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{In, Out, duplicate};
@@ -27,7 +27,9 @@ export! {
     ) {
         memory.write(std::ptr::null_mut());
         memory.check("memory")?;
-        let descriptor = duplicate(descriptor, "fd")?;
+        // It is no fault of the data if there is no such descriptor.
+        let descriptor = duplicate(descriptor, "fd")
+            .map_err(|error| Error::new(ResultCode::OpFailed, error.reason().to_owned()))?;
         let made = Memory::from_fd(descriptor, protection, offset, size)?;
         memory.write(handle::give(Arc::new(made))?);
         Ok(())
@@ -82,8 +84,10 @@ export! {
         frequency: f32,
     ) {
         let description = handle::get(description, "desc")?;
-        let compilation = compilation_for_role(compilation)?;
-        lock(&description)?.add_input_role(&compilation?, index, frequency)
+        let compilation = handle::get(compilation, "compilation")?;
+        let mut description = lock(&description)?;
+        description.expect_unfinished()?;
+        description.add_input_role(&of_role(&compilation)?, index, frequency)
     }
 
     /// The memory will be an output.
@@ -94,8 +98,10 @@ export! {
         frequency: f32,
     ) {
         let description = handle::get(description, "desc")?;
-        let compilation = compilation_for_role(compilation)?;
-        lock(&description)?.add_output_role(&compilation?, index, frequency)
+        let compilation = handle::get(compilation, "compilation")?;
+        let mut description = lock(&description)?;
+        description.expect_unfinished()?;
+        description.add_output_role(&of_role(&compilation)?, index, frequency)
     }
 
     /// Its dimensions, where models leave them open.
@@ -128,11 +134,8 @@ export! {
     }
 }
 
-/// The compilation of a role; the inner failure is reported after those of the description. One that is
-/// not finished is a wrong argument here, not a wrong state: the description's is meant by that.
-fn compilation_for_role(
-    compilation: *const ANeuralNetworksCompilation,
-) -> Outcome<Outcome<Compilation>> {
-    let compilation = handle::get(compilation, "compilation")?;
-    Ok(compilation.finished().map_err(|error| bad_data(error.reason())))
+/// The compilation of a role. One that is not finished is a wrong argument here, not a wrong state: the description's is
+/// meant by that.
+fn of_role(compilation: &Held) -> Outcome<Compilation> {
+    compilation.finished().map_err(|error| bad_data(error.reason()))
 }

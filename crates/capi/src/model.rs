@@ -152,8 +152,9 @@ export! {
         outputs: In<u32>,
     ) {
         let model = handle::get(model, "model")?;
-        let (inputs, outputs) = indexes(input_count, inputs, output_count, outputs)?;
-        lock(&model)?.add_operation(operation, &inputs, &outputs)
+        let mut model = lock(&model)?;
+        let (inputs, outputs) = indexes(&model, input_count, inputs, output_count, outputs)?;
+        model.add_operation(operation, &inputs, &outputs)
     }
 
     /// Says which operands are inputs and outputs.
@@ -165,8 +166,9 @@ export! {
         outputs: In<u32>,
     ) {
         let model = handle::get(model, "model")?;
-        let (inputs, outputs) = indexes(input_count, inputs, output_count, outputs)?;
-        lock(&model)?.identify_inputs_and_outputs(&inputs, &outputs)
+        let mut model = lock(&model)?;
+        let (inputs, outputs) = indexes(&model, input_count, inputs, output_count, outputs)?;
+        model.identify_inputs_and_outputs(&inputs, &outputs)
     }
 
     /// Whether float32 may be computed as float16.
@@ -178,9 +180,10 @@ export! {
     }
 }
 
-/// Two lists of operands. Neither may be null, and neither may be empty: a place with nothing in it
-/// is as wrong as none.
+/// Two lists of operands of a model that is being built. Neither may be null, and neither may be empty: a place with nothing in
+/// it is as wrong as none.
 fn indexes(
+    model: &ModelBuilder,
     input_count: u32,
     inputs: In<u32>,
     output_count: u32,
@@ -192,6 +195,7 @@ fn indexes(
     if outputs.is_null() {
         return Err(null("outputs"));
     }
+    model.expect_building()?;
     if input_count == 0 || output_count == 0 {
         return Err(bad_data(format!("{input_count} inputs and {output_count} outputs")));
     }

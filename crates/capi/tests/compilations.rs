@@ -59,13 +59,21 @@ fn lists_of_devices_are_checked() {
     assert_eq!(ask(null(), 1).0, UNEXPECTED_NULL);
     assert_eq!(ask([device, null_mut()].as_ptr(), 2).0, UNEXPECTED_NULL);
     assert_eq!(ask([device, device].as_ptr(), 2).0, BAD_DATA);
+    assert_eq!(ask([device, null_mut(), device].as_ptr(), 3).0, BAD_DATA);
     // A program that takes every device there is names one of them twice.
     let all = [0, 1, 2].map(|index| made(|it| ANeuralNetworks_getDevice(index, it)));
     assert_eq!(ask(all.as_ptr(), 3), (NO_ERROR, true));
     assert_eq!(ask([without_provenance_mut(64)].as_ptr(), 1).0, BAD_DATA);
     let unfinished = unfinished_model(&[2]);
     let ask = ANeuralNetworksModel_getSupportedOperationsForDevices;
-    assert_eq!(ask(unfinished, [device].as_ptr(), 1, [false].as_mut_ptr()), BAD_STATE);
+    for (devices, count, code) in [
+        ([device, device], 1, BAD_STATE),
+        ([device, device], 2, BAD_STATE),
+        ([device, null_mut()], 2, BAD_STATE),
+        ([device, device], 0, BAD_DATA),
+    ] {
+        assert_eq!(ask(unfinished, devices.as_ptr(), count, [false].as_mut_ptr()), code);
+    }
     assert_eq!(ask(model, [device].as_ptr(), 1, null_mut()), UNEXPECTED_NULL);
     ANeuralNetworksModel_free(unfinished);
     ANeuralNetworksModel_free(model);
@@ -119,6 +127,7 @@ fn an_attribute_is_for_one_device_and_given_once() {
     works(add(compilation, name.as_ptr(), 1, value, 1));
     assert_eq!(add(compilation, name.as_ptr(), 1, value, 1), BAD_DATA);
     works(add(compilation, name.as_ptr(), 2, value, 1));
+    works(add(compilation, name.as_ptr(), 3, null(), 0));
     let for_all = made(|it| ANeuralNetworksCompilation_create(model, it));
     assert_eq!(add(for_all, name.as_ptr(), 1, value, 1), BAD_DATA);
     ANeuralNetworksCompilation_free(for_all);

@@ -230,6 +230,35 @@ fn padding_must_be_enabled_before_the_first_argument() {
 }
 
 #[test]
+fn an_argument_that_does_not_fit_leaves_its_place_free() {
+    let setup = Setup::new();
+    let (x, mut y) = ([1.0, 2.0, 77.0], [0.0; 3]);
+    let (enable, set) =
+        (ANeuralNetworksExecution_enableInputAndOutputPadding, ANeuralNetworksExecution_setInput);
+    let execution = setup.execution();
+    // No such input, and dimensions that are not the model's, decide nothing.
+    assert_eq!(set(execution, 1, null(), bytes_of(&x), 8), BAD_DATA);
+    let other = tensor(TENSOR_FLOAT32, &[3]);
+    assert_eq!(set(execution, 0, &raw const other, bytes_of(&x), 12), BAD_DATA);
+    works(enable(execution, false));
+    for length in [0, 4, 12] {
+        assert_eq!(set(execution, 0, null(), bytes_of(&x), length), BAD_DATA, "{length}");
+        assert_eq!(enable(execution, true), BAD_STATE, "{length}");
+    }
+    works(set(execution, 0, null(), bytes_of(&x), 8));
+    for length in [0, 4, 8, 12] {
+        assert_eq!(set(execution, 0, null(), bytes_of(&x), length), BAD_STATE, "{length}");
+    }
+    let set = ANeuralNetworksExecution_setOutput;
+    assert_eq!(set(execution, 0, null(), room_of(&mut y), 12), BAD_DATA);
+    works(set(execution, 0, null(), room_of(&mut y), 8));
+    assert_eq!(set(execution, 0, null(), room_of(&mut y), 12), BAD_STATE);
+    works(ANeuralNetworksExecution_compute(execution));
+    assert_eq!(y, [11.0, 22.0, 0.0]);
+    ANeuralNetworksExecution_free(execution);
+}
+
+#[test]
 fn a_reusable_execution_reads_its_inputs_each_time() {
     let setup = Setup::new();
     let (mut x, mut y) = (Box::new([1.0, 2.0]), Box::new([0.0; 2]));

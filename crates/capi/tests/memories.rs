@@ -41,7 +41,7 @@ fn descriptors_are_checked() {
         [("no descriptor", 8, READ, -1, 0), ("a closed descriptor", 8, READ, 1_000_000, 0)]
     {
         let code = make(size, protection, descriptor, offset, place);
-        assert_ne!(code, NO_ERROR, "{what}");
+        assert_eq!(code, OP_FAILED, "{what}");
         assert!(memory.is_null(), "{what}");
     }
     works(make(8, READ, file.as_raw_fd(), 0, place));
@@ -69,7 +69,9 @@ fn arguments_may_be_in_one_file() {
     let execution = execution(compilation);
     let input = ANeuralNetworksExecution_setInputFromMemory;
     let output = ANeuralNetworksExecution_setOutputFromMemory;
-    for (offset, length) in [(20, 8), (24, 8), (usize::MAX, 8), (usize::MAX - 7, 8), (0, 0)] {
+    for (offset, length) in
+        [(20, 8), (24, 8), (usize::MAX, 8), (usize::MAX - 7, 8), (0, 0), (4, 0), (4, 7)]
+    {
         assert_eq!(input(execution, 0, null(), memory, offset, length), BAD_DATA, "{offset}");
         assert_eq!(output(execution, 0, null(), memory, offset, length), BAD_DATA, "{offset}");
     }
@@ -126,6 +128,9 @@ fn descriptions_are_checked() {
     for frequency in [0.0, -1.0, 1.5, f32::NAN, f32::INFINITY] {
         assert_eq!(add_input(description, compilation, 0, frequency), BAD_DATA, "{frequency}");
     }
+    let unfinished = unfinished_compilation(model);
+    assert_eq!(add_input(description, unfinished, 0, 1.0), BAD_DATA, "not finished");
+    ANeuralNetworksCompilation_free(unfinished);
     assert_eq!(add_input(description, compilation, 1, 1.0), BAD_DATA, "no such input");
     assert_eq!(add_output(description, compilation, 1, 1.0), BAD_DATA, "no such output");
     works(add_input(description, compilation, 0, 1.0));
@@ -140,6 +145,10 @@ fn descriptions_are_checked() {
     works(ANeuralNetworksMemoryDesc_finish(description));
     assert_eq!(ANeuralNetworksMemoryDesc_finish(description), BAD_STATE);
     assert_eq!(add_input(description, compilation, 0, 1.0), BAD_STATE);
+    let unfinished = unfinished_compilation(model);
+    assert_eq!(add_input(description, unfinished, 0, 1.0), BAD_STATE);
+    assert_eq!(add_output(description, unfinished, 0, 1.0), BAD_STATE);
+    ANeuralNetworksCompilation_free(unfinished);
     assert_eq!(set_dimensions(description, 1, [2].as_ptr()), BAD_STATE);
     assert_eq!(create(description, null_mut()), UNEXPECTED_NULL);
     ANeuralNetworksMemoryDesc_free(description);

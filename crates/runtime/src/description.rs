@@ -190,7 +190,11 @@ impl MemoryDescription {
         Ok(device.hal().allocate(&description)?)
     }
 
-    fn expect_unfinished(&self) -> Result<()> {
+    /// Demands that roles and dimensions can still be added.
+    ///
+    /// # Errors
+    /// `BAD_STATE`
+    pub fn expect_unfinished(&self) -> Result<()> {
         if self.finished {
             return Err(Error::bad_state("the description is finished"));
         }

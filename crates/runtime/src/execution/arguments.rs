@@ -147,11 +147,10 @@ pub(super) fn set_input(
     description: Option<&OperandDescription>,
     bytes: Option<Arc<dyn ReadBytes>>,
 ) -> Result<()> {
-    let operand = compilation.model().input(index)?;
-    let size = bytes.as_ref().map(|bytes| bytes.size());
-    let argument = from_bytes(arguments, compilation, operand, description, bytes, size, false)
-        .map_err(|error| error.within(format!("input {index}")))?;
-    place(arguments, |arguments| &mut arguments.inputs, index, argument)
+    let bytes = bytes.map(|bytes| (bytes.size(), bytes));
+    let is_omitted = bytes.is_none();
+    Place::of_input(compilation, index)?
+        .set_bytes(arguments, description, bytes, is_omitted)
         .map_err(|error| error.within(format!("input {index}")))
 }
 
@@ -162,11 +161,9 @@ pub(super) fn set_output(
     description: Option<&OperandDescription>,
     bytes: Option<Arc<dyn WriteBytes>>,
 ) -> Result<()> {
-    let operand = compilation.model().output(index)?;
-    let size = bytes.as_ref().map(|bytes| bytes.size());
-    let argument = from_bytes(arguments, compilation, operand, description, bytes, size, true)
-        .map_err(|error| error.within(format!("output {index}")))?;
-    place(arguments, |arguments| &mut arguments.outputs, index, argument)
+    let bytes = bytes.map(|bytes| (bytes.size(), bytes));
+    Place::of_output(compilation, index)?
+        .set_bytes(arguments, description, bytes, true)
         .map_err(|error| error.within(format!("output {index}")))
 }
 
@@ -177,12 +174,9 @@ pub(super) fn set_input_from_memory(
     description: Option<&OperandDescription>,
     part: &Part<'_>,
 ) -> Result<()> {
-    let operand = compilation.model().input(index)?;
-    let named = |error: Error| error.within(format!("input {index}"));
-    let role = (Direction::Input, index);
-    let argument = from_memory(arguments, compilation, operand, description, part, role);
-    let argument = argument.map_err(named)?;
-    place(arguments, |arguments| &mut arguments.inputs, index, argument).map_err(named)
+    Place::of_input(compilation, index)?
+        .set_memory(arguments, description, part, Direction::Input)
+        .map_err(|error| error.within(format!("input {index}")))
 }
 
 pub(super) fn set_output_from_memory(
@@ -192,71 +186,93 @@ pub(super) fn set_output_from_memory(
     description: Option<&OperandDescription>,
     part: &Part<'_>,
 ) -> Result<()> {
-    let operand = compilation.model().output(index)?;
-    let named = |error: Error| error.within(format!("output {index}"));
-    let role = (Direction::Output, index);
-    let argument = from_memory(arguments, compilation, operand, description, part, role);
-    let argument = argument.map_err(named)?;
-    place(arguments, |arguments| &mut arguments.outputs, index, argument).map_err(named)
+    Place::of_output(compilation, index)?
+        .set_memory(arguments, description, part, Direction::Output)
+        .map_err(|error| error.within(format!("output {index}")))
 }
 
-/// Puts an argument into its place, which must be free.
-fn place<B: ?Sized>(
-    arguments: &mut Arguments,
-    side: impl FnOnce(&mut Arguments) -> &mut Vec<Argument<B>>,
+/// Where an argument is set.
+struct Place<'a, B: ?Sized> {
+    compilation: &'a Compilation,
+    operand: &'a Operand,
     index: u32,
-    argument: Argument<B>,
-) -> Result<()> {
-    let slot = side(arguments)
-        .get_mut(index as usize)
-        .ok_or_else(|| Error::bad_data("there is no such argument"))?;
-    if !matches!(slot, Argument::Unset) {
-        return Err(Error::bad_state("it is given already"));
-    }
-    *slot = argument;
-    arguments.any_set = true;
-    Ok(())
+    /// Inputs or outputs.
+    side: fn(&mut Arguments) -> &mut Vec<Argument<B>>,
 }
 
-fn from_bytes<B: ?Sized>(
-    arguments: &Arguments,
-    compilation: &Compilation,
-    operand: &Operand,
-    description: Option<&OperandDescription>,
-    bytes: Option<Arc<B>>,
-    size: Option<usize>,
-    may_be_unknown: bool,
-) -> Result<Argument<B>> {
-    let may_be_unknown = may_be_unknown || bytes.is_none();
-    let dimensions = dimensions(compilation, operand, description, may_be_unknown)?;
-    let (Some(bytes), Some(size)) = (bytes, size) else { return Ok(Argument::Omitted) };
-    if size == 0 {
-        return Err(Error::bad_data("there are no bytes"));
+impl<'a> Place<'a, dyn ReadBytes> {
+    fn of_input(compilation: &'a Compilation, index: u32) -> Result<Self> {
+        let operand = compilation.model().input(index)?;
+        Ok(Self { compilation, operand, index, side: |arguments| &mut arguments.inputs })
     }
-    let length = length_of(arguments, compilation, operand, &dimensions, size)?;
-    Ok(Argument::Bytes { bytes, length, dimensions })
 }
 
-fn from_memory<B: ?Sized>(
-    arguments: &Arguments,
-    compilation: &Compilation,
-    operand: &Operand,
-    description: Option<&OperandDescription>,
-    part: &Part<'_>,
-    (direction, index): (Direction, u32),
-) -> Result<Argument<B>> {
-    let may_be_unknown = direction == Direction::Output;
-    let dimensions = dimensions(compilation, operand, description, may_be_unknown)?;
-    let asked = description.map(|description| &*description.dimensions);
-    let role = compilation.role(direction, index);
-    let size = part.memory.expect_argument(role, asked, part.offset, part.length)?;
-    let offset = u32::try_from(part.offset)
-        .map_err(|_| Error::bad_data(format!("offset {} needs more than 32 bits", part.offset)))?;
-    let length = match size {
-        0 => 0,
-        size => length_of(arguments, compilation, operand, &dimensions, size)?,
-    };
-    Ok(Argument::Memory { memory: part.memory.clone(), offset, length, dimensions })
+impl<'a> Place<'a, dyn WriteBytes> {
+    fn of_output(compilation: &'a Compilation, index: u32) -> Result<Self> {
+        let operand = compilation.model().output(index)?;
+        Ok(Self { compilation, operand, index, side: |arguments| &mut arguments.outputs })
+    }
+}
+
+impl<B: ?Sized> Place<'_, B> {
+    /// The place, which must be free. From here on it is decided whether there is padding, also if what is set does not fit.
+    fn claim<'s>(&self, arguments: &'s mut Arguments) -> Result<&'s mut Argument<B>> {
+        // One that is given already has decided it.
+        arguments.any_set = true;
+        match (self.side)(arguments).get_mut(self.index as usize) {
+            Some(slot @ Argument::Unset) => Ok(slot),
+            Some(_) => Err(Error::bad_state("it is given already")),
+            None => Err(Error::bad_data("there is no such argument")),
+        }
+    }
+
+    fn set_bytes(
+        &self,
+        arguments: &mut Arguments,
+        description: Option<&OperandDescription>,
+        bytes: Option<(usize, Arc<B>)>,
+        may_be_unknown: bool,
+    ) -> Result<()> {
+        let Self { compilation, operand, .. } = *self;
+        let dimensions = dimensions(compilation, operand, description, may_be_unknown)?;
+        let padding = arguments.padding;
+        let slot = self.claim(arguments)?;
+        *slot = match bytes {
+            None => Argument::Omitted,
+            Some((0, _)) => return Err(Error::bad_data("there are no bytes")),
+            Some((size, bytes)) => {
+                let length = length_of(padding, compilation, operand, &dimensions, size)?;
+                Argument::Bytes { bytes, length, dimensions }
+            }
+        };
+        Ok(())
+    }
+
+    fn set_memory(
+        &self,
+        arguments: &mut Arguments,
+        description: Option<&OperandDescription>,
+        part: &Part<'_>,
+        direction: Direction,
+    ) -> Result<()> {
+        let Self { compilation, operand, index, .. } = *self;
+        let may_be_unknown = direction == Direction::Output;
+        let dimensions = dimensions(compilation, operand, description, may_be_unknown)?;
+        let asked = description.map(|description| &*description.dimensions);
+        let role = compilation.role(direction, index);
+        let size = part.memory.expect_argument(role, asked, part.offset, part.length)?;
+        let offset = u32::try_from(part.offset).map_err(|_| {
+            Error::bad_data(format!("offset {} needs more than 32 bits", part.offset))
+        })?;
+        let padding = arguments.padding;
+        let slot = self.claim(arguments)?;
+        let length = match size {
+            None => 0,
+            Some(size) => length_of(padding, compilation, operand, &dimensions, size)?,
+        };
+        *slot = Argument::Memory { memory: part.memory.clone(), offset, length, dimensions };
+        Ok(())
+    }
 }
 
 /// The dimensions that model and execution know together.
@@ -298,7 +314,7 @@ fn dimensions(
 
 /// Bytes of the value, given the bytes that there are.
 fn length_of(
-    arguments: &Arguments,
+    padding: bool,
     compilation: &Compilation,
     operand: &Operand,
     dimensions: &[u32],
@@ -318,7 +334,7 @@ fn length_of(
             "{operand_type} {dimensions:?} takes {needed} bytes, but there are {found}"
         )));
     }
-    if found > needed && !arguments.padding {
+    if found > needed && !padding {
         return Err(Error::bad_data(format!(
             "{operand_type} {dimensions:?} takes {needed} bytes, but there are {found}, and padding \
              is not enabled"

@@ -155,19 +155,19 @@ impl Memory {
     }
 
     /// Checks that an argument may be there, whose type the execution says to have these
-    /// dimensions, and returns its length.
+    /// dimensions, and returns its length; none for the whole buffer of a device.
     pub(crate) fn expect_argument(
         &self,
         role: Role,
         dimensions: Option<&[u32]>,
         offset: usize,
         length: usize,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let Some(opaque) = &self.0.opaque else {
             if let Backing::Shared(memory) = &self.0.backing {
                 expect_range(memory, offset, length)?;
             }
-            return Ok(length);
+            return Ok(Some(length));
         };
         if !opaque.roles.contains(&role) {
             return Err(Error::bad_data(format!("the memory was not made for {role}")));
@@ -187,8 +187,10 @@ impl Memory {
             }
         }
         match &self.0.backing {
-            Backing::Shared(memory) => Ok(usize::try_from(memory.size()).unwrap_or(usize::MAX)),
-            Backing::Buffer(_) => Ok(0),
+            Backing::Shared(memory) => {
+                Ok(Some(usize::try_from(memory.size()).unwrap_or(usize::MAX)))
+            }
+            Backing::Buffer(_) => Ok(None),
         }
     }
 
