@@ -3,13 +3,17 @@
 import asyncio
 import sys
 import threading
+import urllib.request
 
+import grpc as plain_grpc
 import numpy
 import tritonclient.grpc as grpc
 import tritonclient.grpc.aio as grpc_aio
 import tritonclient.http as http
 import tritonclient.http.aio as http_aio
 import tritonclient.utils.shared_memory as shared_memory
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
 from tritonclient.utils import InferenceServerException
 
 HTTP, GRPC = sys.argv[1:3]
@@ -135,6 +139,9 @@ def by_http():
             image = request(http, IMAGE, binary_data=into)
             found = client.infer("digits", [image], outputs=[wanted]).as_numpy("probabilities")
             check(numpy.allclose(found, alone), f"binary {into} {out}")
+        for compression in ["gzip", "deflate"]:
+            found = client.infer("digits", [request(http, IMAGE)], request_compression_algorithm=compression)
+            check(numpy.array_equal(found.as_numpy("probabilities"), alone), f"a body by {compression}")
         pending = [client.async_infer("batched", [request(http, IMAGE)]) for _ in range(32)]
         check(all(numpy.allclose(it.get_result().as_numpy("probabilities"), alone, atol=1e-5) for it in pending), "async")
     return alone
@@ -163,12 +170,15 @@ def by_grpc(alone):
         client.stop_stream()
         failed = [number for number, (_, error) in enumerate(results) if error]
         check(failed == [7], f"a stream's answers are in order: {failed}")
+        final = [result.get_response().parameters["triton_final_response"].bool_param for result, error in results if not error]
+        check(all(final), "each answer of a stream is the last one of its request")
         ids = [result.get_response().id for number, (result, _) in enumerate(results) if number != 7]
         check(ids == [str(number) for number in range(20) if number != 7], f"{ids}")
         try:
             client.infer("digits", [request(grpc, IMAGE)], client_timeout=0.000001)
         except InferenceServerException as error:
-            check("Deadline" in str(error), str(error))
+            # Who notices first, the client or the server, is chance.
+            check("deadline" in str(error).lower(), str(error))
 
 
 async def by_asyncio(alone):
@@ -182,6 +192,34 @@ async def by_asyncio(alone):
             check(numpy.allclose(result.as_numpy("probabilities"), alone, atol=1e-5), "asyncio, grpc")
 
 
+def health():
+    """gRPC's own protocol of health, as Kubernetes asks it."""
+    with plain_grpc.insecure_channel(GRPC) as channel:
+        client, request = health_pb2_grpc.HealthStub(channel), health_pb2.HealthCheckRequest
+        for name in ["", "inference.GRPCInferenceService"]:
+            check(client.Check(request(service=name)).status == health_pb2.HealthCheckResponse.SERVING, f"health of {name!r}")
+        watched = client.Watch(request(service="none"))
+        check(next(watched).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN, "a service that is not there is watched for")
+        watched.cancel()
+        try:
+            client.Check(request(service="none"))
+        except plain_grpc.RpcError as error:
+            check(error.code() == plain_grpc.StatusCode.NOT_FOUND, str(error))
+        else:
+            sys.exit("failed: the health of nothing")
+
+
+def metrics():
+    """Prometheus' own reader, of the format that all of its kind know."""
+    with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
+        families = {it.name: it for it in text_string_to_metric_families(answer.read().decode())}
+    check(families["nnhal_requests"].type == "counter", f"{sorted(families)}")
+    check(families["nnhal_request_duration_seconds"].type == "histogram", f"{sorted(families)}")
+    check(not any(it.type == "unknown" for it in families.values()), f"{sorted(families)}")
+
+
 by_grpc(by_http())
+health()
+metrics()
 asyncio.run(by_asyncio(by_http()))
 print(f"{checks} checks passed")

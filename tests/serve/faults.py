@@ -47,7 +47,7 @@ def resident():
 
 
 def head(length):
-    return f"POST /v2/models/digits/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode()
+    return f"POST /v2/models/digits/infer HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode()
 
 
 def metric(name):
@@ -136,7 +136,7 @@ def garbage():
 def killed_processes():
     """Processes that are killed while they send large bodies, some of which say how long these are and others not."""
     large = 32 << 20
-    chunked = b"POST /v2/models/digits/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunked = b"POST /v2/models/digits/infer HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
     processes = []
     for number in range(UPLOADS):
         process = os.fork()

@@ -5,6 +5,7 @@ come, go and are broken mean for those who ask for them meanwhile. Needs `triton
 """
 
 import concurrent.futures
+import gzip
 import http.client
 import json
 import pathlib
@@ -105,7 +106,10 @@ def requests_by_http():
     raw = {"Inference-Header-Content-Length": "0"}
     refused("bytes alone, too few", 400, ["image", "200", "256", "FP32"], infer, bytes(200), raw)
     refused("too much", 413, [str(LIMIT)], infer, bytes(LIMIT + 1))
-    refused("compressed", 501, ["compressed"], infer, b"x", {"content-encoding": "gzip"})
+    refused("compressed in another way", 501, ["compressed", "gzip"], infer, b"x", {"content-encoding": "br"})
+    refused("not compressed", 400, ["compressed"], infer, b"x", {"content-encoding": "gzip"})
+    bomb = gzip.compress(bytes(LIMIT + 1))
+    refused("little that becomes too much", 413, [str(LIMIT)], infer, bomb, {"content-encoding": "gzip"})
     refused("a batch over the limit", 400, ["batched", "9", "8"], "/v2/models/batched/infer", request(tensor(shape=(9, 8, 8, 1), data=[0.5] * 576)))
     refused("no row", 400, ["batched", "image", "[0, 8, 8, 1]"], "/v2/models/batched/infer", request(tensor(shape=(0, 8, 8, 1), data=[])))
     refused("no such model", 404, ["model", "none"], "/v2/models/none/infer", request(tensor()))

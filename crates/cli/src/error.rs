@@ -61,7 +61,7 @@ impl CliError {
         }
     }
 
-    /// The process's exit code; 2 is wrong usage, of which there is no command yet.
+    /// The process's exit code; 2 is wrong usage.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,
@@ -70,6 +70,10 @@ impl CliError {
             Self::Conformance(error) => error.exit_code(),
             #[cfg(feature = "service")]
             Self::Service(_) => 4,
+            #[cfg(feature = "serve")]
+            Self::Serve(
+                nnhal_serve::StartError::Nowhere | nnhal_serve::StartError::Open { .. },
+            ) => 2,
             #[cfg(feature = "serve")]
             Self::Serve(_) => 3,
             Self::File { .. } | Self::Input(_) | Self::Library(_) | Self::Hinted { .. } => 3,

@@ -55,6 +55,8 @@ impl Tokens {
                 | "/v2/health/ready"
                 | "/inference.GRPCInferenceService/ServerLive"
                 | "/inference.GRPCInferenceService/ServerReady"
+                | "/grpc.health.v1.Health/Check"
+                | "/grpc.health.v1.Health/Watch"
         );
         if is_open {
             return Ok(());

@@ -18,6 +18,8 @@ const DEFAULT_QUEUE: usize = 256;
 const MOST_BATCH: u32 = 1024;
 const MOST_INSTANCES: usize = 64;
 const MOST_QUEUE: usize = 1 << 20;
+/// Priorities of requests.
+const LEVELS: u64 = 3;
 const MOST_DELAY: Duration = Duration::from_secs(10);
 
 /// How a model is served. `config.toml` has these names; all may be left out.
@@ -40,12 +42,13 @@ pub struct ModelConfig {
     pub versions: Versions,
     /// Requests that may wait.
     pub max_queue_size: usize,
-    /// The time from arrival to the end of computing that requests have unless they say otherwise, in
-    /// microseconds; 0: any.
+    /// The time from arrival to the end of computing that requests have, in microseconds; 0: any.
     pub default_timeout_microseconds: u64,
+    /// Whether a request may say that it has less, or, where there is no default, how much it has.
+    pub allow_timeout_override: bool,
     /// The priority of requests that say none: 1, 2 or 3.
     pub default_priority: u64,
-    /// The model's file in the folder of a version.
+    /// The model's file in the folder of a version; empty: `model.tflite`, or the only one of its kind.
     pub filename: String,
     /// The file's signature; empty: its first subgraph.
     pub signature: String,
@@ -105,8 +108,9 @@ impl Default for ModelConfig {
             versions: Versions::Latest(1),
             max_queue_size: DEFAULT_QUEUE,
             default_timeout_microseconds: 0,
+            allow_timeout_override: true,
             default_priority: 2,
-            filename: "model.tflite".to_owned(),
+            filename: String::new(),
             signature: String::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -157,11 +161,13 @@ impl ModelConfig {
 
     fn from_proto(message: proto::ModelConfig) -> Result<Self> {
         use proto::model_config::SchedulingChoice;
+        use proto::model_queue_policy::TimeoutAction;
         use proto::model_version_policy::PolicyChoice;
         let mut config = Self::default();
         let backend =
             [message.backend.as_str(), message.platform.as_str(), message.runtime.as_str()];
-        let known = ["", "nnhal", "tflite", "tensorflowlite", "litert", "nnhal_tflite"];
+        let known =
+            ["", "nnhal", "tflite", "tensorflowlite", "tensorflow_lite", "litert", "nnhal_tflite"];
         if let Some(other) = backend.into_iter().find(|it| !known.contains(it)) {
             return Err(Error::invalid(format!("there is no backend {other:?}, only tflite")));
         }
@@ -196,7 +202,21 @@ impl ModelConfig {
                 if batching.default_priority_level > 0 {
                     config.default_priority = batching.default_priority_level;
                 }
+                if batching.preserve_ordering {
+                    let why = "preserve_ordering: this server does not offer it";
+                    return Err(Error::invalid(why));
+                }
+                if batching.priority_levels > LEVELS {
+                    let found = batching.priority_levels;
+                    let why = format!("priority_levels is {found}, and there are {LEVELS}");
+                    return Err(Error::invalid(why));
+                }
                 if let Some(policy) = batching.default_queue_policy {
+                    if policy.timeout_action() == TimeoutAction::Delay {
+                        let why = "timeout_action: DELAY: this server does not offer it";
+                        return Err(Error::invalid(why));
+                    }
+                    config.allow_timeout_override = policy.allow_timeout_override;
                     config.default_timeout_microseconds = policy.default_timeout_microseconds;
                     if policy.max_queue_size > 0 {
                         config.max_queue_size = policy.max_queue_size as usize;
@@ -260,8 +280,12 @@ impl ModelConfig {
             }
         }
         for input in message.input {
-            if input.reshape.is_some() || input.is_shape_tensor || input.allow_ragged_batch {
-                let why = "reshape, is_shape_tensor and allow_ragged_batch: not offered";
+            if input.reshape.is_some()
+                || input.is_shape_tensor
+                || input.allow_ragged_batch
+                || input.optional
+            {
+                let why = "reshape, is_shape_tensor, allow_ragged_batch and optional: not offered";
                 return Err(Error::invalid(format!("input {:?}: {why}", input.name)));
             }
             let datatype = type_name(input.data_type);
@@ -424,6 +448,7 @@ mod tests {
         assert_eq!(batching.max_queue_delay_microseconds, 100);
         assert_eq!((config.max_batch_size, config.instances, config.threads), (16, 2, 1));
         assert_eq!((config.max_queue_size, config.default_timeout_microseconds), (7, 9));
+        assert!(!config.allow_timeout_override, "as Triton has it");
         assert_eq!(config.versions, Versions::Specific(vec![1, 3]));
         assert_eq!((&*config.labels, &*config.inputs[0].datatype), ("l.txt", "TYPE_FP32"));
     }
@@ -452,6 +477,13 @@ mod tests {
             ("no_such_field: 1", "no_such_field"),
             ("default_model_filename: '../x'", "../x"),
             ("dynamic_batching { }", "dynamic_batching"),
+            ("dynamic_batching { preserve_ordering: true }", "preserve_ordering"),
+            ("dynamic_batching { priority_levels: 5 }", "priority_levels is 5"),
+            (
+                "dynamic_batching { default_queue_policy { timeout_action: DELAY } }",
+                "timeout_action",
+            ),
+            ("input [ { name: 'x' optional: true } ]", "optional"),
         ] {
             let error = ModelConfig::from_pbtxt(text).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");

@@ -20,6 +20,14 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A model has no such version.
+    #[error("there is no version {version} of model {model:?}")]
+    NoVersion {
+        /// The version.
+        version: u64,
+        /// The model.
+        model: String,
+    },
     /// A request without a token, or with one that is not known.
     #[error("a bearer token is needed: {0}")]
     Unauthenticated(&'static str),
@@ -79,7 +87,7 @@ impl Error {
         use http::StatusCode as Code;
         match self {
             Self::Invalid(_) => Code::BAD_REQUEST,
-            Self::NotFound { .. } => Code::NOT_FOUND,
+            Self::NotFound { .. } | Self::NoVersion { .. } => Code::NOT_FOUND,
             Self::Unauthenticated(_) => Code::UNAUTHORIZED,
             Self::Forbidden(_) => Code::FORBIDDEN,
             Self::TooLarge { .. } => Code::PAYLOAD_TOO_LARGE,
@@ -97,7 +105,7 @@ impl Error {
         use tonic::Code;
         match self {
             Self::Invalid(_) => Code::InvalidArgument,
-            Self::NotFound { .. } => Code::NotFound,
+            Self::NotFound { .. } | Self::NoVersion { .. } => Code::NotFound,
             Self::Unauthenticated(_) => Code::Unauthenticated,
             Self::Forbidden(_) => Code::PermissionDenied,
             Self::TooLarge { .. } | Self::QueueFull { .. } | Self::NoMemory { .. } => {
@@ -115,7 +123,7 @@ impl Error {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
-            Self::NotFound { .. } => "not_found",
+            Self::NotFound { .. } | Self::NoVersion { .. } => "not_found",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden(_) => "forbidden",
             Self::TooLarge { .. } => "too_large",

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod browser;
 mod config;
 mod data_type;
 mod endpoint;

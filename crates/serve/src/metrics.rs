@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -160,6 +161,27 @@ impl Metrics {
         let _ = text::encode(&mut all, &registry);
         all
     }
+}
+
+/// The same in Prometheus' own format, which is older than OpenMetrics: there a counter is called as its numbers are, with
+/// `_total`, and there is neither a unit nor an end.
+pub(crate) fn older_text(text: &str) -> String {
+    let counters: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut older = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(name) => {
+                older.extend(["# ", what, " ", name, "_total ", rest]);
+            }
+            _ => older.push_str(line),
+        }
+        older.push('\n');
+    }
+    older
 }
 
 /// Memory of this process that is resident, in bytes; 0 where the system does not say.

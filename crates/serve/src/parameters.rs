@@ -47,7 +47,8 @@ pub(crate) fn check_count(what: &'static str, found: usize, most: usize) -> Resu
 
 /// A parameter that is a whole number of at least 0.
 pub(crate) fn whole(parameters: &Parameters, name: &'static str) -> Result<Option<u64>> {
-    let wrong = || Error::invalid(format!("parameter {name} is not a whole number of 64 bits"));
+    let wrong =
+        || Error::invalid(format!("parameter {name} is no whole number from 0 to 2^64 - 1"));
     match parameters.get(name) {
         None => Ok(None),
         Some(Parameter::Integer(value)) => u64::try_from(*value).map(Some).map_err(|_| wrong()),

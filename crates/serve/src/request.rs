@@ -30,8 +30,10 @@ pub struct InferRequest {
     pub id: String,
     /// 0: the model's default; 1 is the highest.
     pub priority: u64,
-    /// From arrival to the end of computing.
+    /// From arrival to the end of computing, if the model's configuration lets requests say it.
     pub timeout: Option<Duration>,
+    /// For how long the client waits for the answer.
+    pub client_deadline: Option<Duration>,
     /// In any order.
     pub inputs: Vec<InputTensor>,
     /// What is wanted; all outputs if none is named.
@@ -202,7 +204,9 @@ pub(crate) fn version(text: &str) -> Result<Option<u64>> {
         return Ok(None);
     }
     let not_found = || Error::NotFound { what: "version", name: shortened(text).to_owned() };
-    text.parse().map(Some).map_err(|_| not_found())
+    // As a folder is called: `01` and `+1` are none.
+    let number = text.parse().ok().filter(|number: &u64| number.to_string() == text);
+    number.map(Some).ok_or_else(not_found)
 }
 
 impl InferRequest {

@@ -1,6 +1,7 @@
 //! [`Server`]: both endpoints, from the start to an orderly end.
 
 use crate::access::{Tls, Tokens};
+use crate::browser::SiteGuard;
 use crate::endpoint::EndpointKind;
 use crate::error::StartError;
 use crate::listen::{Endpoint, LastToSpeak};
@@ -93,12 +94,16 @@ impl Server {
             let watching = repository.watch(interval);
             watching.map_err(|source| StartError::System { what: "a thread", source })?;
         }
+        let is_for_this_machine = addresses.iter().all(|it| it.ip().is_loopback());
+        let guard =
+            SiteGuard { is_for_this_machine: is_for_this_machine && !options.allow_anybody };
         let last = Arc::new(LastToSpeak::new());
         let endpoint = |kind, router| Endpoint {
             kind,
             router,
             service: Arc::clone(&service),
             tokens: tokens.clone(),
+            guard: Some(guard).filter(|_| tokens.is_none() && kind == EndpointKind::Http),
             tls: tls.clone(),
             most_request: options.most_request,
             most_connections,
@@ -115,7 +120,7 @@ impl Server {
             endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
         }
         if let Some((listener, _)) = grpc {
-            let router = grpc::router(Arc::clone(&service), options.most_request);
+            let router = grpc::router(Arc::clone(&service), options.most_request, ended.clone());
             let endpoint = endpoint(EndpointKind::Grpc, router);
             endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
         }

@@ -236,8 +236,10 @@ impl Service {
         })?;
         let config = &served.config;
         let of_model = Some(config.default_timeout_microseconds).filter(|it| *it > 0);
-        let timeout = request.timeout.or(of_model.map(Duration::from_micros));
-        let deadline = arrived.checked_add(timeout.unwrap_or(self.most_time).min(self.most_time));
+        let of_request = request.timeout.filter(|_| config.allow_timeout_override);
+        let all = [of_model.map(Duration::from_micros), of_request, request.client_deadline];
+        let timeout = all.into_iter().flatten().fold(self.most_time, Duration::min);
+        let deadline = arrived.checked_add(timeout);
         let cancellation = Cancellation::new();
         let _cancels = CancelWhenDropped(cancellation.clone());
         let (sender, receiver) = oneshot::channel();

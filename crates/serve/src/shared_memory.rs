@@ -68,6 +68,14 @@ impl SharedMemory {
         Ok(self.regions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether there is any.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`]: it is not offered.
+    pub(crate) fn check_allowed(&self) -> Result<()> {
+        self.lock().map(drop)
+    }
+
     /// Opens an object under a name.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
 fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut bytes = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
     )
     .into_bytes();
     bytes.extend_from_slice(body);
@@ -177,6 +177,8 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
         String::new(),
         "{".into(),
         "[]".into(),
+        r#"["1",{},[["image",[1,8,8,1],"FP32",{},[1]]],[]]"#.into(),
+        r#"{"inputs":[["image",[1,8,8,1],"FP32",{},[1]]]}"#.into(),
         r#"{"inputs":[]}"#.into(),
         r#"{"inputs":7}"#.into(),
         input(r#""shape":[1,8,8,1],"datatype":"FP32","data":[1]"#),
@@ -204,6 +206,22 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
     }
     let large = vec![b' '; (1 << 20) + 1];
     assert_eq!(status(&exchange(address, &request("POST", INFER, "", &large))), 413);
+    // What is too long by its own word is not waited for, and a body that is broken off is no fault of the server.
+    for (rest, code) in [
+        ("content-length: 99999999999\r\nexpect: 100-continue\r\n\r\n", 413),
+        ("transfer-encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n", 400),
+        ("content-length: 100\r\n\r\n{}", 400),
+    ] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        write!(stream, "POST {INFER} HTTP/1.1\r\nhost: localhost\r\n{rest}").unwrap();
+        if code == 400 {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(status(&answer), code, "{rest:?}: {answer}");
+    }
     let many: String = (0..200).map(|at| format!("x-{at}: 1\r\n")).collect();
     assert_eq!(status(&exchange(address, &request("GET", "/v2", &many, b""))), 431);
     for garbage in
@@ -221,6 +239,18 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
     }
     assert_eq!(status(&post(address, "/v2/repository/models/new/load", file)), 400);
     assert_eq!(status(&get(address, "/v2/models/..%2f..%2fetc/ready")), 404);
+    for path in ["/v2/models/%ff", "/v2/models/digits/versions/%ff", "/nnhal/models/%ff/profile"] {
+        let answer = get(address, path);
+        assert!(answer.contains("{\"error\":") && status(&answer) == 400, "{answer}");
+    }
+    for version in ["01", "+1", "-1", "1.0"] {
+        let answer = get(address, &format!("/v2/models/digits/versions/{version}"));
+        assert_eq!(status(&answer), 404, "{answer}");
+    }
+    assert_eq!(status(&post(address, "/v2/repository/index", "[true]")), 400);
+    let config =
+        post(address, "/v2/repository/models/digits/load", r#"{"parameters":{"config":{}}}"#);
+    assert!(config.contains("is not a text"), "{config}");
     assert_eq!(status(&post(address, "/v2/repository/models/..%2fdigits/load", "")), 404);
     assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200, "all others are still served");
     server.end();
@@ -233,9 +263,10 @@ fn sec_a_client_that_is_too_slow_is_cut_off() {
     options.client_timeout = Duration::from_millis(300);
     let (server, address) = start(options);
     let begun = Instant::now();
-    let head = format!("POST {INFER} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+    let head = format!("POST {INFER} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{{");
     assert_eq!(status(&exchange(address, head.as_bytes())), 408);
-    for silent in ["", "GET /v2 HTTP/1.1\r\nhos", "GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n"]
+    for silent in
+        ["", "GET /v2 HTTP/1.1\r\nhos", "GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"]
     {
         exchange(address, silent.as_bytes());
         exchange(server.grpc_address().unwrap(), silent.as_bytes());
@@ -536,8 +567,10 @@ fn a_model_that_cannot_be_loaded_leaves_the_old_one() {
     let file = folder.path().join("digits/1/model.tflite");
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "no model").unwrap();
-    let answer = post(address, "/v2/repository/models/digits/load", "");
-    assert_eq!(status(&answer), 400, "{answer}");
+    for _ in 0..3 {
+        let answer = post(address, "/v2/repository/models/digits/load", "");
+        assert_eq!(status(&answer), 400, "{answer}");
+    }
     assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
     let index = post(address, "/v2/repository/index", "");
     assert!(index.contains(r#""state":"READY""#) && !index.contains(r#""reason":"""#), "{index}");
@@ -553,6 +586,83 @@ fn a_configuration_that_does_not_fit_is_refused_with_the_reason() {
     let index = post(address, "/v2/repository/index", "");
     assert!(index.contains("UNAVAILABLE") && index.contains("there is no input"), "{index}");
     assert_eq!(status(&get(address, "/v2/health/ready")), 503);
+    server.end();
+}
+
+#[test]
+fn a_file_that_is_named_is_the_only_one() {
+    let folder = repository("filename = 'other.tflite'");
+    let (server, address) = start(options(folder.path()));
+    let index = post(address, "/v2/repository/index", "");
+    assert!(index.contains("has no other.tflite"), "{index}");
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 503);
+    server.end();
+}
+
+#[test]
+fn timeouts_of_requests_are_what_the_configuration_lets_them_be() {
+    let late = image(1, 0.5).replacen('{', r#"{"parameters":{"timeout":1},"#, 1);
+    let long = image(1, 0.5).replacen('{', r#"{"parameters":{"timeout":60000000},"#, 1);
+    for (config, of_late, of_long) in [
+        ("", 504, 200),
+        ("allow_timeout_override = false", 200, 200),
+        ("default_timeout_microseconds = 1", 504, 504),
+        ("default_timeout_microseconds = 60000000\nallow_timeout_override = false", 200, 200),
+    ] {
+        let folder = repository(config);
+        let (server, address) = start(options(folder.path()));
+        for (body, code) in [(&late, of_late), (&long, of_long)] {
+            let answer = post(address, INFER, body);
+            assert_eq!(status(&answer), code, "{config:?}: {answer}");
+        }
+        server.end();
+    }
+}
+
+#[test]
+fn metrics_are_in_the_format_that_is_asked_for() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+    for (accept, is_newer) in [
+        ("", false),
+        ("accept: */*\r\n", false),
+        ("accept: text/plain;version=0.0.4\r\n", false),
+        ("accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n", true),
+    ] {
+        let answer = exchange(address, &request("GET", "/metrics", accept, b""));
+        assert_eq!(answer.contains("content-type: application/openmetrics-text"), is_newer);
+        assert_eq!(answer.contains("content-type: text/plain; version=0.0.4"), !is_newer);
+        assert_eq!(answer.contains("# EOF"), is_newer, "{answer}");
+        let counter = if is_newer { "nnhal_requests" } else { "nnhal_requests_total" };
+        assert!(answer.contains(&format!("# TYPE {counter} counter\n")), "{answer}");
+        assert!(answer.contains(&format!("# HELP {counter} ")), "{answer}");
+        assert!(
+            answer.contains("\nnnhal_requests_total{model=\"digits\",version=\"1\"} 1\n"),
+            "{answer}"
+        );
+        assert!(answer.contains("# TYPE nnhal_request_duration_seconds histogram"), "{answer}");
+    }
+    server.end();
+}
+
+#[test]
+fn sec_pages_of_other_sites_may_not_use_a_server_of_this_machine() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let unload = "/v2/repository/models/digits/unload";
+    let origin = "origin: http://evil.example\r\ncontent-type: text/plain\r\n";
+    let answer = exchange(address, &request("POST", unload, origin, b""));
+    assert_eq!(status(&answer), 403, "{answer}");
+    let mut rebound = request("POST", unload, "", b"");
+    let at = rebound.windows(9).position(|it| it == b"localhost").unwrap();
+    rebound.splice(at..at + 9, *b"evil.example");
+    assert_eq!(status(&exchange(address, &rebound)), 403);
+    let own = "origin: http://localhost\r\n";
+    assert_eq!(
+        status(&exchange(address, &request("POST", INFER, own, image(1, 0.5).as_bytes()))),
+        200
+    );
     server.end();
 }
 

@@ -271,7 +271,7 @@ pub(crate) fn config(served: &Served) -> proto::ModelConfig {
             default_priority_level: own.default_priority,
             default_queue_policy: Some(proto::ModelQueuePolicy {
                 default_timeout_microseconds: own.default_timeout_microseconds,
-                allow_timeout_override: true,
+                allow_timeout_override: own.allow_timeout_override,
                 max_queue_size: u32::try_from(own.max_queue_size).unwrap_or(u32::MAX),
                 ..Default::default()
             }),

@@ -1,6 +1,7 @@
 //! The endpoint for gRPC: the protocol's messages, and what becomes of them.
 
 mod convert;
+mod health;
 
 pub(crate) use convert::{config, request as read_request};
 
@@ -18,12 +19,15 @@ use proto::model_repository_parameter::ParameterChoice;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_health::pb::health_server::HealthServer;
 
+/// What an answer in a stream says if no other follows it for the same request.
+const FINAL_RESPONSE: &str = "triton_final_response";
 /// Requests of a stream that are computed at the same time.
 const MOST_OF_STREAM: usize = 32;
 
@@ -45,12 +49,18 @@ pub(crate) fn status(error: &Error) -> Status {
 struct Endpoint(Arc<Service>);
 
 /// All methods.
-pub(crate) fn router(service: Arc<Service>, most_request: usize) -> Router {
+pub(crate) fn router(
+    service: Arc<Service>,
+    most_request: usize,
+    ending: watch::Receiver<bool>,
+) -> Router {
     let metrics = Arc::clone(&service.metrics);
+    let health = HealthServer::new(health::Health { service: Arc::clone(&service), ending });
     let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
         .max_decoding_message_size(most_request)
         .max_encoding_message_size(usize::MAX);
-    let router = tonic::service::Routes::new(server).prepare().into_axum_router();
+    let router =
+        tonic::service::Routes::new(server).add_service(health).prepare().into_axum_router();
     router.layer(axum::middleware::map_response(
         move |mut response: http::Response<axum::body::Body>| {
             // Nothing of ours is called out of range (11): see `of_reader`.
@@ -97,10 +107,7 @@ async fn infer(
     deadline: Option<Duration>,
 ) -> Result<proto::ModelInferResponse, Error> {
     let mut request = convert::request(request, &service.shared_memory)?;
-    request.timeout = match (request.timeout, deadline) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
+    request.client_deadline = deadline;
     let response: InferResponse = service.infer(request, arrived).await?;
     Ok(convert::response(response))
 }
@@ -237,22 +244,22 @@ impl generated::GrpcInferenceService for Endpoint {
                 let mut task = task?;
                 let failed = |error: tokio::task::JoinError| Status::internal(error.to_string());
                 let (id, outcome) = (&mut task.0).await.map_err(failed)?;
-                Ok(match outcome {
-                    Ok(response) => proto::ModelStreamInferResponse {
-                        infer_response: Some(response),
-                        ..Default::default()
-                    },
+                let (error_message, mut response) = match outcome {
+                    Ok(response) => (String::new(), response),
                     Err(error) => {
                         metrics.failed("grpc", &error);
-                        proto::ModelStreamInferResponse {
-                            error_message: error.to_string(),
-                            infer_response: Some(proto::ModelInferResponse {
-                                id,
-                                ..Default::default()
-                            }),
-                        }
+                        let response = proto::ModelInferResponse { id, ..Default::default() };
+                        (error.to_string(), response)
                     }
-                })
+                };
+                // Each request has one answer, which is its last one.
+                let parameter_choice =
+                    Some(proto::infer_parameter::ParameterChoice::BoolParam(true));
+                response
+                    .parameters
+                    .insert(FINAL_RESPONSE.into(), proto::InferParameter { parameter_choice });
+                let infer_response = Some(response);
+                Ok(proto::ModelStreamInferResponse { error_message, infer_response })
             }
         });
         Ok(Response::new(Box::pin(answers)))

@@ -1,13 +1,17 @@
 //! The endpoint for HTTP: paths, JSON, and bytes behind it.
 
+mod compressed;
 mod json;
 mod views;
 
 pub(crate) use json::{Received, read as read_request};
 
-use crate::endpoint::Arrival;
+use self::compressed::{Encoding, decompress};
+use self::json::Object;
+use crate::endpoint::{Arrival, SharedCharge};
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
+use crate::listen::Limits;
 use crate::page;
 use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;
@@ -16,14 +20,16 @@ use crate::service::{Service, blocking};
 use crate::shared_memory::RegionStatus;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
+use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,11 +41,23 @@ const MUCH_JSON: usize = 128 << 10;
 type Shared = State<Arc<Service>>;
 
 /// Hands on the name of the endpoint with an error.
-struct Refusal(Error);
+pub(crate) struct Refusal(Error);
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self(error)
+    }
+}
+
+/// Names in a path. Axum's own refuses what is no UTF-8 in words that are no JSON.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        let names = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        names.map(|names| Self(names.0)).map_err(|error| Error::invalid(error.body_text()).into())
     }
 }
 
@@ -135,9 +153,13 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
 
 async fn unknown(request: Request<Body>) -> Refusal {
     let path = crate::parameters::shortened(request.uri().path());
-    let missing = ["/v2/logging", "/v2/trace", "/v2/cudasharedmemory"];
-    if missing.iter().any(|prefix| path.starts_with(prefix)) {
-        return Refusal(Error::Unsupported("settings of logs and traces, and CUDA's memory"));
+    let missing = [
+        ("/v2/logging", "settings of logs"),
+        ("/v2/trace", "settings of traces"),
+        ("/v2/cudasharedmemory", "CUDA's memory"),
+    ];
+    if let Some((_, what)) = missing.into_iter().find(|(prefix, _)| path.starts_with(prefix)) {
+        return Refusal(Error::Unsupported(what));
     }
     Refusal(Error::NotFound { what: "path", name: path.to_owned() })
 }
@@ -206,18 +228,21 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
     let span = crate::telemetry::request_span("http", &of.model, request.headers());
     let (head, body) = request.into_parts();
     let work = async {
-        if let Some(encoding) = head.headers.get(header::CONTENT_ENCODING)
-            && encoding != "identity"
-        {
-            return Err(Refusal(Error::Unsupported("compressed requests")));
-        }
+        let encoding = Encoding::of(&head.headers)?;
         let header = header_length(&head.headers)?;
         let version = of.version()?;
         let length = body.size_hint().exact().and_then(|it| usize::try_from(it).ok());
-        let memory = length.zip(header).and_then(|(length, header)| {
+        let memory = length.zip(header).filter(|_| encoding.is_none());
+        let memory = memory.and_then(|(length, header)| {
             service.memory_for(&of.model, version, length.checked_sub(header)?)
         });
-        let front = receive(body, header.unwrap_or(0), memory.as_ref()).await?;
+        let mut front = receive(body, header.unwrap_or(0), memory.as_ref()).await?;
+        if let Some(encoding) = encoding {
+            let limits = head.extensions.get::<Limits>().copied();
+            let charge = head.extensions.get::<SharedCharge>().cloned();
+            let (limits, charge) = limits.zip(charge).ok_or_else(unlimited)?;
+            front = blocking(move || decompress(encoding, &front, limits, &charge)).await?;
+        }
         let body = Received { front, header, memory };
         let (request, all_binary) = if header == Some(0) {
             let served = service.repository.get(&of.model, version)?;
@@ -250,6 +275,11 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
     tracing::Instrument::instrument(work, span).await
 }
 
+/// A request that no endpoint has limited.
+fn unlimited() -> Error {
+    Error::Internal("a request without limits".into())
+}
+
 /// Reads a request; much JSON on a thread of its own, so that others are answered meanwhile.
 async fn parse(
     service: &Arc<Service>,
@@ -274,7 +304,7 @@ async fn optional_json<T: for<'de> Deserialize<'de> + Default>(body: Body) -> Re
         return Ok(T::default());
     }
     let wrong = |error: serde_json::Error| Error::invalid(format!("the body: {error}"));
-    serde_json::from_slice(&body).map_err(wrong)
+    serde_json::from_slice(&body).map(|Object(it)| it).map_err(wrong)
 }
 
 async fn index(State(service): Shared, request: Request<Body>) -> Answer {
@@ -321,6 +351,9 @@ async fn load(
                 let decoded = base64::engine::general_purpose::STANDARD.decode(text);
                 let bytes = decoded.map_err(|error| Error::invalid(format!("{name}: {error}")))?;
                 overrides.file(path, bytes)?;
+            }
+            ("config", ..) | (_, Some(_), _) => {
+                return Err(Error::invalid(format!("parameter {name:?} is not a text")).into());
             }
             _ => return Err(Error::invalid(format!("parameter {name:?} is not known")).into()),
         }
@@ -379,6 +412,7 @@ async fn memory_register(
         offset: u64,
         byte_size: u64,
     }
+    service.shared_memory.check_allowed()?;
     let Wanted { key, offset, byte_size } = optional_json(request.into_body()).await?;
     service.shared_memory.register(RegionStatus { name: of.region, key, offset, byte_size })?;
     Ok(StatusCode::OK)

@@ -1,13 +1,13 @@
 //! What is only looked at: health, metadata, statistics, metrics.
 
-use super::{Answer, OfModel, Shared, json_response};
+use super::{Answer, OfModel, Path, Shared, json_response};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Counts, Durations, Served, TensorMeta, wire_shape};
 use crate::service::{NAME, blocking};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header;
+use http::{HeaderMap, header};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
@@ -128,9 +128,14 @@ pub(super) async fn model_stats(State(service): Shared, Path(of): Path<OfModel>)
     })
 }
 
-pub(super) async fn metrics(State(service): Shared) -> Response {
+pub(super) async fn metrics(State(service): Shared, headers: HeaderMap) -> Response {
     let text = service.metrics.text(service.receiving.used());
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    let (kind, text) = if accepted.any(|it| it.contains("application/openmetrics-text")) {
+        ("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+    } else {
+        ("text/plain; version=0.0.4; charset=utf-8", crate::metrics::older_text(&text))
+    };
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 

@@ -32,8 +32,24 @@ pub(crate) struct LimitedBody {
 pub(crate) struct Limits {
     /// Bytes.
     pub(crate) most: usize,
+    /// Whether the client waits until it is asked for them.
+    pub(crate) is_asked_for: bool,
     /// Time to send, and as much more as the slowest client needs; `None`: any, of a stream.
     pub(crate) timeout: Option<Duration>,
+}
+
+/// A body that is none, or ends before it should, is the client's fault; what else ends one is that no one waits for the answer.
+fn of_reader(error: &hyper::Error) -> Error {
+    use std::io::ErrorKind as Kind;
+    let inner = std::error::Error::source(error).and_then(|it| it.downcast_ref::<std::io::Error>());
+    let is_malformed = inner.is_some_and(|it| {
+        matches!(it.kind(), Kind::InvalidInput | Kind::InvalidData | Kind::UnexpectedEof)
+    });
+    if is_malformed || error.is_parse() || error.is_incomplete_message() {
+        Error::invalid(format!("the body is broken off, or is none: {error}"))
+    } else {
+        Error::Cancelled
+    }
 }
 
 impl LimitedBody {
@@ -82,6 +98,11 @@ impl Body for LimitedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        // What is known to be too long is not asked for. A client that sends it unasked may not look at answers before it has.
+        if self.limits.is_asked_for && self.inner.size_hint().lower() > self.limits.most as u64 {
+            let limit = self.limits.most;
+            return Poll::Ready(Some(Err(self.error(Error::TooLarge { limit }))));
+        }
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         if polled.is_pending() && self.is_too_slow(context) {
             return Poll::Ready(Some(Err(self.error(Error::SlowClient))));
@@ -91,7 +112,7 @@ impl Body for LimitedBody {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::debug!(%error, "a body ended too early");
-                return Poll::Ready(Some(Err(self.error(Error::Cancelled))));
+                return Poll::Ready(Some(Err(self.error(of_reader(&error)))));
             }
         };
         if let Some(data) = frame.data_ref() {

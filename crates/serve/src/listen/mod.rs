@@ -8,16 +8,19 @@ mod poll_again;
 mod timed;
 
 use crate::access::{Tls, Tokens};
+use crate::browser::SiteGuard;
 use crate::endpoint::{Arrival, EndpointKind, SharedCharge};
 use crate::error::Error;
 use crate::service::{Charge, Service};
 use ahead::ReadAhead;
 use axum::Router;
 use axum::response::Response;
-use body::{LimitedBody, Limits};
+use body::LimitedBody;
+pub(crate) use body::Limits;
 use busy_poll::BusyPoll;
 pub(crate) use busy_poll::LastToSpeak;
 use http::Request;
+use http::header::EXPECT;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -61,6 +64,8 @@ pub(crate) struct Endpoint {
     pub(crate) router: Router,
     pub(crate) service: Arc<Service>,
     pub(crate) tokens: Option<Arc<Tokens>>,
+    /// Where clients need no token.
+    pub(crate) guard: Option<SiteGuard>,
     pub(crate) tls: Option<Tls>,
     pub(crate) most_request: usize,
     pub(crate) most_connections: usize,
@@ -191,23 +196,31 @@ impl Endpoint {
         }
     }
 
+    /// Whether a request may go on, by its head.
+    fn admit(&self, request: &Request<Incoming>) -> Result<(), Error> {
+        if let Some(tokens) = &self.tokens {
+            tokens.check(request.uri().path(), request.headers())?;
+        }
+        self.guard.map_or(Ok(()), |guard| guard.check(request.headers()))
+    }
+
     async fn request(&self, request: Request<Incoming>) -> Response {
         let arrived = Arrival(Instant::now());
-        if let Some(tokens) = &self.tokens
-            && let Err(error) = tokens.check(request.uri().path(), request.headers())
-        {
+        if let Err(error) = self.admit(&request) {
             self.service.metrics.failed(self.kind.name(), &error);
             return refuse(self.kind, &error);
         }
         let is_stream = request.uri().path().ends_with("/ModelStreamInfer");
         let limits = Limits {
             most: if is_stream { usize::MAX } else { self.most_request },
+            is_asked_for: request.headers().contains_key(EXPECT),
             timeout: (!is_stream).then_some(self.client_timeout),
         };
         let charge: SharedCharge =
             Arc::new(Mutex::new(Charge::new(Arc::clone(&self.service.receiving))));
         let (mut head, body) = request.into_parts();
         head.extensions.insert(arrived);
+        head.extensions.insert(limits);
         head.extensions.insert(Arc::clone(&charge));
         let body = LimitedBody::new(body, Arc::clone(&charge), limits, self.kind);
         let request = Request::from_parts(head, axum::body::Body::new(body));

@@ -170,10 +170,16 @@ impl Queue {
     }
 
     /// When a request that is refused now could be taken.
-    fn retry_after(&self, waiting: usize) -> Duration {
-        let all = self.typical.load(Ordering::Relaxed).saturating_mul(waiting as u64);
-        Duration::from_nanos(all / self.workers.max(1) as u64)
-            .clamp(Duration::from_millis(1), Duration::from_secs(60))
+    fn retry_after(&self, state: &State) -> Duration {
+        let waiting = state.waiting() as u64;
+        let all = self.typical.load(Ordering::Relaxed).saturating_mul(waiting);
+        let running = Duration::from_nanos(all / self.workers.max(1) as u64);
+        // The first ones may wait for others before they run.
+        let first =
+            state.levels.iter().filter_map(|level| level.front()).map(|job| job.arrived).min();
+        let delay = self.batching.as_ref().map_or(Duration::ZERO, |batching| batching.delay);
+        let held = first.map_or(Duration::ZERO, |first| delay.saturating_sub(first.elapsed()));
+        (held + running).clamp(Duration::from_millis(1), Duration::from_secs(60))
     }
 
     /// Puts a job at the end of those of its priority.
@@ -188,7 +194,7 @@ impl Queue {
         }
         let waiting = state.waiting();
         if waiting >= self.capacity {
-            let (model, retry_after) = (self.model.clone(), self.retry_after(waiting));
+            let (model, retry_after) = (self.model.clone(), self.retry_after(&state));
             let full = Error::QueueFull { model, waiting, retry_after };
             return Err(Box::new((job, Some(full))));
         }
@@ -415,6 +421,16 @@ mod tests {
             panic!("{:?}", refused.1)
         };
         assert_eq!(retry_after, Duration::from_millis(40), "two jobs of 20 ms before it");
+    }
+
+    #[test]
+    fn a_full_queue_that_waits_for_others_says_how_long() {
+        let queue = queue(1, Some((4, &[], 2_000_000)));
+        let (first, _answer) = job("a", 1, Priority::Medium);
+        queue.push(first).unwrap();
+        let refused = queue.push(job("b", 1, Priority::Medium).0).unwrap_err().1;
+        let retry_after = refused.and_then(|error| error.retry_after()).unwrap();
+        assert!(retry_after > Duration::from_secs(1), "{retry_after:?}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Models, and versions of each, that are looked at.
 const MOST_FOLDERS: usize = 10_000;
+/// What the file of a model is called where nothing else is said.
+const USUAL_NAME: &str = "model.tflite";
 /// Bytes of a configuration or of names of classes.
 const MOST_TEXT: u64 = 16 << 20;
 
@@ -143,9 +145,13 @@ impl Folder {
     /// [`Error::Invalid`]: there is none, or there are several.
     pub(crate) fn file(&self, version: u64, config: &ModelConfig) -> Result<PathBuf> {
         let folder = self.0.join(version.to_string());
-        let named = folder.join(&config.filename);
+        let filename = Some(config.filename.as_str()).filter(|name| !name.is_empty());
+        let named = folder.join(filename.unwrap_or(USUAL_NAME));
         if named.is_file() {
             return Ok(named);
+        }
+        if let Some(name) = filename {
+            return Err(Error::invalid(format!("the folder of version {version} has no {name}")));
         }
         let entries = std::fs::read_dir(&folder).into_iter().flatten().take(MOST_FOLDERS);
         let is_model = |path: &PathBuf| path.extension().is_some_and(|it| it == "tflite");
@@ -153,12 +159,10 @@ impl Folder {
         match (files.next(), files.next()) {
             (Some(file), None) => Ok(file),
             (None, _) => {
-                let name = &config.filename;
-                Err(Error::invalid(format!("the folder of version {version} has no {name}")))
+                Err(Error::invalid(format!("the folder of version {version} has no {USUAL_NAME}")))
             }
             (Some(_), Some(_)) => Err(Error::invalid(format!(
-                "the folder of version {version} has several models and no {}",
-                config.filename
+                "the folder of version {version} has several models and no {USUAL_NAME}"
             ))),
         }
     }

@@ -36,7 +36,10 @@ impl Overrides {
     /// [`Error::Invalid`]: it is called otherwise, or a version has two.
     pub(crate) fn file(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
         let shown = crate::parameters::shortened(path);
-        let version = path.split_once('/').and_then(|(version, _)| version.parse().ok());
+        let version = path
+            .split_once('/')
+            .filter(|(_, name)| folder::is_name(name))
+            .and_then(|(version, _)| crate::request::version(version).ok().flatten());
         let version =
             version.ok_or_else(|| Error::invalid(format!("file {shown:?} is no VERSION/NAME")))?;
         match self.files.insert(version, bytes) {
@@ -128,10 +131,8 @@ impl Repository {
         let serving = |version: &Version| version.serving.as_ref().map(|it| Arc::clone(&it.0));
         let found = match version {
             Some(version) => {
-                let what = "version";
-                let not_found =
-                    || Error::NotFound { what, name: format!("{version} of {}", shown()) };
-                serving(entry.versions.get(&version).ok_or_else(not_found)?)
+                let of_model = || Error::NoVersion { version, model: shown() };
+                serving(entry.versions.get(&version).ok_or_else(of_model)?)
             }
             None => entry.versions.values().rev().find_map(serving),
         };
@@ -290,8 +291,10 @@ impl Repository {
     fn is_unchanged(&self, name: &str, version: u64, stamps: &Stamps) -> bool {
         let entries = self.read();
         let Some(entry) = entries.get(name) else { return false };
+        // One that is served although a newer one could not be loaded is not what is on disk.
         let serves = entry.versions.get(&version).is_some_and(|it| {
-            it.serving.as_ref().is_some_and(|(served, _)| !served.is_device_gone())
+            let is_served = it.serving.as_ref().is_some_and(|(served, _)| !served.is_device_gone());
+            is_served && it.reason.is_empty()
         });
         serves
             && !entry.is_unloaded

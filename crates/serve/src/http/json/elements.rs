@@ -77,11 +77,20 @@ impl Elements<'_> {
 
     #[allow(clippy::cast_possible_truncation)] // Rounding, or what has no fraction.
     fn real<E: serde::de::Error>(&mut self, value: f64) -> Result<(), E> {
+        // JSON has no infinity, so one is what a number became that is too large for the type.
+        macro_rules! push {
+            ($rounded:expr) => {
+                match $rounded {
+                    rounded if rounded.is_finite() => self.push(&rounded.to_le_bytes()),
+                    _ => Err(self.wrong(format_args!("{value:e}"))),
+                }
+            };
+        }
         match self.data_type {
-            DataType::Float32 => self.push(&(value as f32).to_le_bytes()),
+            DataType::Float32 => push!(value as f32),
             DataType::Float64 => self.push(&value.to_le_bytes()),
-            DataType::Float16 => self.push(&nnhal::f16::from_f64(value).to_le_bytes()),
-            DataType::Bfloat16 => self.push(&nnhal::bf16::from_f64(value).to_le_bytes()),
+            DataType::Float16 => push!(nnhal::f16::from_f64(value)),
+            DataType::Bfloat16 => push!(nnhal::bf16::from_f64(value)),
             _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => {
                 self.integer(value as i128)
             }
@@ -176,6 +185,30 @@ pub(super) fn write_elements(data_type: DataType, bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_read_as_the_nearest_ones() {
+        let read = |text: &str| read_elements(text, DataType::Float64, 8).map(|it| it.to_vec());
+        for value in [0.992_497_527_986_157_9_f64, 9_007_199_254_740_993.0, 5e-324, f64::MAX] {
+            for text in [format!("[{value}]"), format!("[{value:e}]")] {
+                assert_eq!(read(&text).unwrap(), value.to_le_bytes(), "{text}");
+            }
+        }
+        assert_eq!(read("[9007199254740993.0]").unwrap(), 9_007_199_254_740_992_f64.to_le_bytes());
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_are_refused() {
+        for (data_type, size, least) in [
+            (DataType::Float16, 2, "65520"),
+            (DataType::Bfloat16, 2, "3.4e38"),
+            (DataType::Float32, 4, "3.5e38"),
+            (DataType::Float64, 8, "1e999"),
+        ] {
+            assert!(read_elements(&format!("[-{least}]"), data_type, size).is_err(), "{least}");
+            assert!(read_elements("[6e4]", data_type, size).is_ok(), "{data_type:?}");
+        }
+    }
 
     #[test]
     fn numbers_are_written_so_that_they_are_read_the_same() {

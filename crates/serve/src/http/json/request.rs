@@ -1,6 +1,7 @@
 //! [`read`]: requests of JSON, with the bytes behind it; [`read_raw`]: of bytes alone.
 
 use super::elements::read_elements;
+use super::object::Object;
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
 use crate::parameters::{MOST_NAME, Parameter, Parameters, check_count, check_name, truth, whole};
@@ -16,13 +17,13 @@ use std::fmt;
 #[derive(Deserialize)]
 struct WireRequest<'a> {
     #[serde(default)]
-    id: String,
+    id: Option<String>,
     #[serde(default)]
     parameters: Option<WireParameters>,
     #[serde(borrow)]
-    inputs: Vec<WireInput<'a>>,
+    inputs: Vec<Object<WireInput<'a>>>,
     #[serde(default)]
-    outputs: Option<Vec<WireOutput>>,
+    outputs: Option<Vec<Object<WireOutput>>>,
 }
 
 type WireParameters = BTreeMap<String, WireParameter>;
@@ -189,16 +190,16 @@ pub(crate) fn read(
         let found = pieces.len();
         Error::invalid(format!("Inference-Header-Content-Length is {length}, the body has {found}"))
     })?;
-    let wire: WireRequest<'_> =
+    let Object(wire): Object<WireRequest<'_>> =
         serde_json::from_slice(&text).map_err(|error| malformed(&text, &error))?;
     let of_request = parameters(wire.parameters);
-    let mut request =
-        InferRequest { model: model.to_owned(), version, id: wire.id, ..InferRequest::default() };
+    let mut request = InferRequest { model: model.to_owned(), version, ..InferRequest::default() };
+    request.id = wire.id.unwrap_or_default();
     request.apply(&of_request)?;
     check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
     pieces.split_to(length);
     let mut rest = Rest { pieces, memory: rest };
-    for input in wire.inputs {
+    for Object(input) in wire.inputs {
         request.inputs.push(read_input(input, &mut rest, memory)?);
     }
     let left = rest.len();
@@ -207,7 +208,7 @@ pub(crate) fn read(
     }
     let outputs = wire.outputs.unwrap_or_default();
     check_count("outputs", outputs.len(), MOST_TENSORS)?;
-    for output in outputs {
+    for Object(output) in outputs {
         request.outputs.push(read_output(output, memory)?);
     }
     // An output that does not say it is as the request says.
@@ -254,11 +255,16 @@ fn read_output(output: WireOutput, memory: &SharedMemory) -> Result<WantedOutput
     check_name("an output's name", &output.name)?;
     let parameters = parameters(output.parameters);
     let classes = whole(&parameters, "classification")?.filter(|classes| *classes > 0);
+    let (shared, binary) = (memory.slice(&parameters)?, truth(&parameters, "binary_data")?);
+    if shared.is_some() && binary == Some(true) {
+        let name = &output.name;
+        return Err(Error::invalid(format!("output {name:?}: it is wanted in several places")));
+    }
     Ok(WantedOutput {
         name: output.name,
         classes: classes.map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
-        shared: memory.slice(&parameters)?,
-        binary: truth(&parameters, "binary_data")?,
+        shared,
+        binary,
     })
 }
 
