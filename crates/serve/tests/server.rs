@@ -581,12 +581,19 @@ fn a_model_that_cannot_be_loaded_leaves_the_old_one() {
 
 #[test]
 fn a_configuration_that_does_not_fit_is_refused_with_the_reason() {
-    let folder = repository("max_batch_size = 4\n[[inputs]]\nname = 'none'");
-    let (server, address) = start(options(folder.path()));
-    let index = post(address, "/v2/repository/index", "");
-    assert!(index.contains("UNAVAILABLE") && index.contains("there is no input"), "{index}");
-    assert_eq!(status(&get(address, "/v2/health/ready")), 503);
-    server.end();
+    let said = "the configuration says [8, 8], the file [8, 8, 1]";
+    for (config, why) in [
+        ("max_batch_size = 4\n[[inputs]]\nname = 'none'", "there is no input"),
+        ("max_batch_size = 4\n[[inputs]]\nname = 'image'\ndims = [8, 8]", said),
+        ("[[inputs]]\nname = 'image'\ndims = [1, 8, 8]", "says [1, 8, 8], the file [1, 8, 8, 1]"),
+    ] {
+        let folder = repository(config);
+        let (server, address) = start(options(folder.path()));
+        let index = post(address, "/v2/repository/index", "");
+        assert!(index.contains("UNAVAILABLE") && index.contains(why), "{index}");
+        assert_eq!(status(&get(address, "/v2/health/ready")), 503);
+        server.end();
+    }
 }
 
 #[test]

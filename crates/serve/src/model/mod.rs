@@ -374,6 +374,14 @@ fn with_dims(model: &Model, config: &ModelConfig) -> Result<Model> {
     let mut shapes = Vec::new();
     for info in model.inputs() {
         let said = config.inputs.iter().find(|it| info.is_named(&it.name) && !it.dims.is_empty());
+        if let Some(TensorConfig { name, dims, .. }) = said {
+            let own = &info.shape[usize::from(is_batched).min(info.shape.len())..];
+            if !info.is_rank_open && own.len() != dims.len() {
+                let own = wire_shape(own);
+                let why = format!("the configuration says {dims:?}, the file {own:?}");
+                return Err(Error::invalid(format!("input {name:?}: {why}")));
+            }
+        }
         let dims = said.map(|it| {
             let lengths = it.dims.iter().map(|length| usize::try_from(*length).ok());
             let batch = is_batched.then_some(Some(1));
