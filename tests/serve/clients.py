@@ -199,7 +199,7 @@ def health():
         for name in ["", "inference.GRPCInferenceService"]:
             check(client.Check(request(service=name)).status == health_pb2.HealthCheckResponse.SERVING, f"health of {name!r}")
         watched = client.Watch(request(service="none"))
-        check(next(watched).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN, "a service that is not there is watched for")
+        check(next(watched).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN, "a stream of statuses of a service that is not there")
         watched.cancel()
         try:
             client.Check(request(service="none"))

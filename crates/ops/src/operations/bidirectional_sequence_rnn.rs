@@ -28,8 +28,8 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::cell_activation::Activation;
 use crate::rules::bidirectional::{self, Linking, Steps};
+use crate::rules::cell_activation::Activation;
 use crate::rules::recurrence::{self, Direction, Extent, Sequences, expect_together};
 use crate::rules::rnn_cell::RnnArguments;
 use crate::shape::Shape;

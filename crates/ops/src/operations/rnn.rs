@@ -149,14 +149,16 @@ mod tests {
     fn curves_by_hand() {
         let sums = [11.25_f64, -18.5, 10.0, 0.25, 2.0, 5.5];
         for (operand_type, error) in [(TensorFloat32, 1e-6), (TensorFloat16, 5e-4)] {
-            for (activation, curve) in [
-                (4, f64::tanh as fn(f64) -> f64),
-                (6, |sum: f64| 1.0 / (1.0 + (-sum).exp())),
-            ] {
+            for (activation, curve) in
+                [(4, f64::tanh as fn(f64) -> f64), (6, |sum: f64| 1.0 / (1.0 + (-sum).exp()))]
+            {
                 for (_, found) in example(operand_type, activation).results() {
                     for (found, sum) in found.into_iter().zip(sums) {
                         let difference = (found - curve(sum)).abs();
-                        assert!(difference < error, "{operand_type} {activation}: {found} of {sum}");
+                        assert!(
+                            difference < error,
+                            "{operand_type} {activation}: {found} of {sum}"
+                        );
                     }
                 }
             }
@@ -202,7 +204,10 @@ mod tests {
                 good.clone().with_input(0, float([2, 0]), &[]),
                 "shape of input 0 (input) is [2, 0], expected no length of 0 along axis 1",
             ),
-            (good.clone().with_int32(5, 5), "value of input 5 (activation) is 5, expected 0 to 4 or 6"),
+            (
+                good.clone().with_int32(5, 5),
+                "value of input 5 (activation) is 5, expected 0 to 4 or 6",
+            ),
             (
                 good.clone().without_input(3),
                 "value of input 3 (bias) is left out, expected a value",

@@ -29,9 +29,9 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::recurrence::{Extent, Extents, add_products, to_f64, write_row, zeros};
 use crate::rules::cell_activation::Activation;
 use crate::rules::recurrence;
+use crate::rules::recurrence::{Extent, Extents, add_products, to_f64, write_row, zeros};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
@@ -90,10 +90,7 @@ impl Operation for Svdf {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(Self {
-            rank: call.input(5).positive()?,
-            activation: Activation::decode(call.input(6))?,
-        })
+        Ok(Self { rank: call.input(5).positive()?, activation: Activation::decode(call.input(6))? })
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
@@ -284,7 +281,10 @@ mod tests {
             ),
             (good.clone().with_int32(5, 0), "value of input 5 (rank) is 0, expected above 0"),
             (good.clone().with_int32(5, -2), "value of input 5 (rank) is -2, expected 0 or more"),
-            (good.clone().with_int32(6, 5), "value of input 6 (activation) is 5, expected 0 to 4 or 6"),
+            (
+                good.clone().with_int32(6, 5),
+                "value of input 6 (activation) is 5, expected 0 to 4 or 6",
+            ),
             (good.without_input(4), "value of input 4 (state (in)) is left out, expected a value"),
         ] {
             assert_eq!(refused.refusal(), format!("SVDF: {message}"));

@@ -201,7 +201,10 @@ mod tests {
                 good.clone().with_int32(6, -1),
                 "value of input 6 (time-major) is -1, expected 0 or 1",
             ),
-            (good.clone().with_int32(5, 7), "value of input 5 (activation) is 7, expected 0 to 4 or 6"),
+            (
+                good.clone().with_int32(5, 7),
+                "value of input 5 (activation) is 7, expected 0 to 4 or 6",
+            ),
             (
                 good.without_input(4),
                 "value of input 4 (hidden state (in)) is left out, expected a value",

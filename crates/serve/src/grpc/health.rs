@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
-/// How often whoever watches is looked after.
+/// How often a stream of statuses looks for another one.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether the server is ready, as the protocol's own question for that says.
@@ -58,7 +58,7 @@ impl health_server::Health for Health {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    /// The status now, and each other one that it becomes, until the server ends: it would wait for who watches.
+    /// The status now, and each other one that it becomes, until the server ends, which would wait for the stream.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,

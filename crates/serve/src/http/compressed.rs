@@ -1,8 +1,7 @@
 //! [`decompress`]: bodies that clients have compressed.
 
-use crate::endpoint::SharedCharge;
+use crate::endpoint::{Limits, SharedCharge};
 use crate::error::{Error, Result};
-use crate::listen::Limits;
 use crate::pieces::{Joining, Pieces};
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, header};

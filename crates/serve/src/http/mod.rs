@@ -8,10 +8,9 @@ pub(crate) use json::{Received, read as read_request};
 
 use self::compressed::{Encoding, decompress};
 use self::json::Object;
-use crate::endpoint::{Arrival, SharedCharge};
+use crate::endpoint::{Arrival, Limits, SharedCharge};
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
-use crate::listen::Limits;
 use crate::page;
 use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;

@@ -1,6 +1,6 @@
 //! [`LimitedBody`]: the body of a request, of limited length, speed and memory.
 
-use crate::endpoint::{EndpointKind, SharedCharge};
+use crate::endpoint::{EndpointKind, Limits, SharedCharge};
 use crate::error::Error;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -25,17 +25,6 @@ pub(crate) struct LimitedBody {
     received: usize,
     begun: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-}
-
-/// What a body may be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Bytes.
-    pub(crate) most: usize,
-    /// Whether the client waits until it is asked for them.
-    pub(crate) is_asked_for: bool,
-    /// Time to send, and as much more as the slowest client needs; `None`: any, of a stream.
-    pub(crate) timeout: Option<Duration>,
 }
 
 /// A body that is none, or ends before it should, is the client's fault; what else ends one is that no one waits for the answer.

@@ -9,14 +9,13 @@ mod timed;
 
 use crate::access::{Tls, Tokens};
 use crate::browser::SiteGuard;
-use crate::endpoint::{Arrival, EndpointKind, SharedCharge};
+use crate::endpoint::{Arrival, EndpointKind, Limits, SharedCharge};
 use crate::error::Error;
 use crate::service::{Charge, Service};
 use ahead::ReadAhead;
 use axum::Router;
 use axum::response::Response;
 use body::LimitedBody;
-pub(crate) use body::Limits;
 use busy_poll::BusyPoll;
 pub(crate) use busy_poll::LastToSpeak;
 use http::Request;

@@ -433,7 +433,7 @@ pub(super) fn sequence_lstm() -> Draft {
     draft
 }
 
-/// An LSTM of int8 over so many steps.
+/// An LSTM of int8 over a number of steps.
 pub(super) fn integer_sequence_lstm(steps: i32) -> Draft {
     let mut draft = Draft::new();
     let input = draft.tensor(T::Int8, &[1, steps, 3]);
