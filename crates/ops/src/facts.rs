@@ -113,9 +113,9 @@ impl AnyOperation {
     /// ```
     /// use nnhal_ops::AnyOperation;
     /// use nnhal_ops::operations::{Rnn, Select};
-    /// # use nnhal_hal::FusedActivation;
+    /// use nnhal_ops::rules::cell_activation::Activation;
     ///
-    /// let rnn = AnyOperation::from(Rnn { activation: FusedActivation::Relu });
+    /// let rnn = AnyOperation::from(Rnn { activation: Activation::Relu });
     /// assert_eq!(rnn.weights().collect::<Vec<_>>(), [1, 2]);
     /// assert_eq!(AnyOperation::from(Select).weights().count(), 0);
     /// ```
