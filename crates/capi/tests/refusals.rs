@@ -343,6 +343,8 @@ fn refused(code: i32, operands: &[Operand], outputs: usize, expected: &str) {
 #[test]
 fn ranks_are_refused_when_they_are_added() {
     refused(PACK, &[int(0), float(&[2]), float(&[2])], 1, "rank of output 0");
+    let of_two_ranks = [int(0), float(&[2, 3]), float(&[2]), float(&[2, 2, 3])];
+    refused(PACK, &of_two_ranks, 1, "rank of input 2");
     refused(REVERSE, &[float(&[2]), ints(&[1], &[0]), float(&[2, 1])], 1, "rank of output 0");
     let five = |code| of(code, &[1, 1, 1, 1, 2]);
     let scales_to_come = [five(TENSOR_QUANT8_SYMM_PER_CHANNEL), five(TENSOR_FLOAT32)];

@@ -64,11 +64,13 @@ impl Operation for Pack {
             input.expect_rank_in(1..=usize::MAX)?;
             input.expect_quantized_as(call.output(0))?;
         }
-        // Inputs that differ are wrong even while the axis is not known.
-        match common_shape(call)?.rank() {
-            Some(rank) => call.output(0).expect_rank(rank + 1),
-            None => Ok(()),
+        // Ranks first: a model with others is refused at once, one with other lengths is not (contract: MODEL-29).
+        if let Some(rank) = tensors(call).iter().find_map(|input| input.shape.rank()) {
+            tensors(call).iter().try_for_each(|input| input.expect_rank(rank))?;
+            call.output(0).expect_rank(rank + 1)?;
         }
+        // Inputs that differ are wrong even while the axis is not known.
+        common_shape(call).map(drop)
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
@@ -138,6 +140,13 @@ mod tests {
             example(&[vector(1), vector(2)], 0).refusal(),
             "PACK: shape of input 2 (input) is [2], expected [1] as others"
         );
+        let matrix = (tensor(TensorFloat32, [2, 1]), &[0.0; 2][..]);
+        assert_eq!(
+            example(&[vector(2), matrix.clone()], 0).refusal(),
+            "PACK: rank of input 2 (input) is 2, expected 1"
+        );
+        let flat = example(&[matrix.clone(), matrix], 0).with_output(tensor(TensorFloat32, [2, 2]));
+        assert_eq!(flat.refusal(), "PACK: rank of output 0 (output) is 2, expected 3");
         for axis in [-1, 2] {
             assert_eq!(
                 example(&[vector(1)], axis).refusal(),
