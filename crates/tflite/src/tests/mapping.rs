@@ -403,18 +403,13 @@ fn an_rnn_of_one_step_with_tanh_gives_state_and_result() {
     assert_eq!(import(&draft).states.len(), 1);
 }
 
-/// An LSTM over 2 steps without projection, peepholes or layer normalization.
-pub(super) fn sequence_lstm() -> Draft {
-    let mut draft = Draft::new();
-    let input = draft.tensor(T::Float32, &[1, 2, 3]);
-    let of_input = draft.floats(&[4, 3], &[0.1; 12]);
-    let recurrent = draft.floats(&[4, 4], &[0.2; 16]);
-    let bias = draft.floats(&[4], &[0.3; 4]);
-    let states = [(); 2].map(|()| draft.tensor(T::Float32, &[1, 4]));
-    for state in states {
-        draft.tensor_mut(state).is_variable = true;
-    }
-    let output = draft.tensor(T::Float32, &[1, 2, 4]);
+/// The operator of an LSTM without projection, peepholes or layer normalization, whose gates have the same weights.
+fn lstm_of(
+    draft: &mut Draft,
+    [input, of_input, recurrent, bias]: [i32; 4],
+    states: [i32; 2],
+    output: i32,
+) {
     let mut inputs = vec![input];
     inputs.extend([of_input; 4]);
     inputs.extend([recurrent; 4]);
@@ -429,6 +424,21 @@ pub(super) fn sequence_lstm() -> Draft {
     };
     let options = Some(BuiltinOptions::UnidirectionalSequenceLstmOptions(Box::new(options)));
     draft.operator(B::UnidirectionalSequenceLstm, &inputs, &[output], options);
+}
+
+/// An LSTM over 2 steps.
+pub(super) fn sequence_lstm() -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 2, 3]);
+    let of_input = draft.floats(&[4, 3], &[0.1; 12]);
+    let recurrent = draft.floats(&[4, 4], &[0.2; 16]);
+    let bias = draft.floats(&[4], &[0.3; 4]);
+    let states = [(); 2].map(|()| draft.tensor(T::Float32, &[1, 4]));
+    for state in states {
+        draft.tensor_mut(state).is_variable = true;
+    }
+    let output = draft.tensor(T::Float32, &[1, 2, 4]);
+    lstm_of(&mut draft, [input, of_input, recurrent, bias], states, output);
     draft.ends(0, &[input], &[output]);
     draft
 }
@@ -452,20 +462,7 @@ pub(super) fn integer_sequence_lstm(steps: i32) -> Draft {
     {
         draft.quantize(tensor, &[scale], 0, 0);
     }
-    let mut inputs = vec![input];
-    inputs.extend([of_input; 4]);
-    inputs.extend([recurrent; 4]);
-    inputs.extend([-1; 3]);
-    inputs.extend([bias; 4]);
-    inputs.extend([-1; 2]);
-    inputs.extend(states);
-    inputs.extend([-1; 4]);
-    let options = UnidirectionalSequenceLstmOptions {
-        fused_activation_function: ActivationFunctionType::Tanh,
-        ..Default::default()
-    };
-    let options = Some(BuiltinOptions::UnidirectionalSequenceLstmOptions(Box::new(options)));
-    draft.operator(B::UnidirectionalSequenceLstm, &inputs, &[output], options);
+    lstm_of(&mut draft, [input, of_input, recurrent, bias], states, output);
     let operators = draft.graph(0).operators.as_mut().unwrap();
     operators.last_mut().unwrap().intermediates = Some(intermediates.to_vec());
     draft.ends(0, &[input], &[output]);
