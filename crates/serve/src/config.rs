@@ -19,7 +19,7 @@ const MOST_BATCH: u32 = 1024;
 const MOST_INSTANCES: usize = 64;
 const MOST_QUEUE: usize = 1 << 20;
 /// Priorities of requests.
-const LEVELS: u64 = 3;
+pub(crate) const LEVELS: u64 = 3;
 const MOST_DELAY: Duration = Duration::from_secs(10);
 
 /// How a model is served. `config.toml` has these names; all may be left out.
@@ -314,7 +314,7 @@ impl ModelConfig {
         within("max_batch_size", self.max_batch_size.into(), 0, MOST_BATCH.into())?;
         within("instances", self.instances as u64, 1, MOST_INSTANCES as u64)?;
         within("max_queue_size", self.max_queue_size as u64, 1, MOST_QUEUE as u64)?;
-        within("default_priority", self.default_priority, 1, 3)?;
+        within("default_priority", self.default_priority, 1, LEVELS)?;
         within("threads", self.threads as u64, 0, 1024)?;
         if let Some(batching) = &self.dynamic_batching {
             let most = u64::try_from(MOST_DELAY.as_micros()).unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
 //! Activations of recurrent cells.
 //!
 //! Source: `types.hal` 1.3, LSTM, for the numbers of TANH and SIGMOID. The definitions of RNN and SVDF name only the numbers of
-//! fused activations; that they may be these too is how the reference implementation computes them, and what TensorFlow Lite's
-//! delegate asks for.
+//! fused activations; that they may be these too is how the reference implementation computes them. All are the numbers that
+//! TensorFlow Lite has.
 
 use crate::call::Argument;
 use crate::error::Fault;

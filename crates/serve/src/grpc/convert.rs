@@ -1,6 +1,6 @@
 //! The protocol's messages as the service's types, and back.
 
-use crate::config::{Versions, type_code};
+use crate::config::{LEVELS, Versions, type_code};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Durations, Served, TensorMeta, wire_shape};
@@ -267,7 +267,7 @@ pub(crate) fn config(served: &Served) -> proto::ModelConfig {
         proto::model_config::SchedulingChoice::DynamicBatching(proto::ModelDynamicBatching {
             preferred_batch_size: sizes.map(|size| small(*size as usize)).collect(),
             max_queue_delay_microseconds: batching.max_queue_delay_microseconds,
-            priority_levels: 3,
+            priority_levels: LEVELS,
             default_priority_level: own.default_priority,
             default_queue_policy: Some(proto::ModelQueuePolicy {
                 default_timeout_microseconds: own.default_timeout_microseconds,
