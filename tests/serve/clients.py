@@ -12,7 +12,9 @@ import tritonclient.grpc.aio as grpc_aio
 import tritonclient.http as http
 import tritonclient.http.aio as http_aio
 import tritonclient.utils.shared_memory as shared_memory
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from prometheus_client.parser import text_string_to_metric_families
 from tritonclient.utils import InferenceServerException
 
@@ -161,8 +163,12 @@ def by_grpc(alone):
         for _ in range(32):
             check(done.acquire(timeout=30), "an answer")
         check(all(error is None for _, error in results), "async")
+        for compression in ["gzip", "deflate"]:
+            found = client.infer("digits", [request(grpc, IMAGE)], compression_algorithm=compression)
+            check(numpy.allclose(found.as_numpy("probabilities"), alone), f"a message by {compression}")
         results.clear()
-        client.start_stream(keep)
+        # Messages that do not get smaller are sent as they are, so that a stream has both.
+        client.start_stream(keep, compression_algorithm="gzip")
         for number in range(20):
             client.async_stream_infer("digits" if number != 7 else "none", [request(grpc, IMAGE)], request_id=str(number))
         for _ in range(20):
@@ -209,6 +215,17 @@ def health():
             sys.exit("failed: the health of nothing")
 
 
+def reflection():
+    """The services and their messages, as grpcurl and others ask for them."""
+    with plain_grpc.insecure_channel(GRPC) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        services = set(database.get_services())
+        check({"inference.GRPCInferenceService", "grpc.health.v1.Health"} <= services, f"{services}")
+        pool = DescriptorPool(database)
+        methods = pool.FindServiceByName("inference.GRPCInferenceService").methods_by_name
+        check(methods["ModelInfer"].input_type.full_name == "inference.ModelInferRequest", f"{sorted(methods)}")
+
+
 def metrics():
     """Prometheus' own reader, of the format that all of its kind know."""
     with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
@@ -220,6 +237,7 @@ def metrics():
 
 by_grpc(by_http())
 health()
+reflection()
 metrics()
 asyncio.run(by_asyncio(by_http()))
 print(f"{checks} checks passed")

@@ -106,7 +106,7 @@ def requests_by_http():
     raw = {"Inference-Header-Content-Length": "0"}
     refused("bytes alone, too few", 400, ["image", "200", "256", "FP32"], infer, bytes(200), raw)
     refused("too much", 413, [str(LIMIT)], infer, bytes(LIMIT + 1))
-    refused("compressed in another way", 501, ["compressed", "gzip"], infer, b"x", {"content-encoding": "br"})
+    refused("compressed in another way", 415, ["compressed", "gzip"], infer, b"x", {"content-encoding": "br"})
     refused("not compressed", 400, ["compressed"], infer, b"x", {"content-encoding": "gzip"})
     bomb = gzip.compress(bytes(LIMIT + 1))
     refused("little that becomes too much", 413, [str(LIMIT)], infer, bomb, {"content-encoding": "gzip"})
@@ -152,6 +152,7 @@ def requests_by_grpc():
     by("a sequence", "UNIMPLEMENTED", ["sequence"], "digits", image(), sequence_id=3)
     large = numpy.zeros((LIMIT // 256 + 1, 8, 8, 1), numpy.float32)
     by("too much", "RESOURCE_EXHAUSTED", [str(LIMIT)], "digits", image(values=large))
+    by("little that becomes too much", "RESOURCE_EXHAUSTED", [str(LIMIT)], "digits", image(values=large), compression_algorithm="gzip")
     nan = client.infer("digits", [image(values=IMAGE * numpy.nan)]).as_numpy("probabilities")
     check(nan.shape == (1, 10), "what is not finite is a value like others in bytes")
     check(client.infer("digits", [image()]).as_numpy("probabilities").shape == (1, 10), "the server still answers by gRPC")

@@ -71,6 +71,9 @@ pub enum Error {
     /// What the protocol has and this server lacks.
     #[error("{0}: this server does not offer it")]
     Unsupported(&'static str),
+    /// What was sent is compressed in a way that this server does not read.
+    #[error("requests may be compressed by gzip or deflate, and in no other way")]
+    Encoding,
     /// The device, or this server, failed.
     #[error("{0}")]
     Internal(String),
@@ -96,6 +99,7 @@ impl Error {
             Self::SlowClient => Code::REQUEST_TIMEOUT,
             Self::Cancelled | Self::Unavailable(_) => Code::SERVICE_UNAVAILABLE,
             Self::Unsupported(_) => Code::NOT_IMPLEMENTED,
+            Self::Encoding => Code::UNSUPPORTED_MEDIA_TYPE,
             Self::Internal(_) => Code::INTERNAL_SERVER_ERROR,
         }
     }
@@ -114,7 +118,7 @@ impl Error {
             Self::Timeout(_) | Self::SlowClient => Code::DeadlineExceeded,
             Self::Cancelled => Code::Cancelled,
             Self::Unavailable(_) => Code::Unavailable,
-            Self::Unsupported(_) => Code::Unimplemented,
+            Self::Unsupported(_) | Self::Encoding => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
         }
     }
@@ -133,7 +137,7 @@ impl Error {
             Self::SlowClient => "slow_client",
             Self::Cancelled => "cancelled",
             Self::Unavailable(_) => "unavailable",
-            Self::Unsupported(_) => "unsupported",
+            Self::Unsupported(_) | Self::Encoding => "unsupported",
             Self::Internal(_) => "internal",
         }
     }

@@ -101,6 +101,15 @@ impl Pieces {
     }
 }
 
+impl IntoIterator for Pieces {
+    type Item = Bytes;
+    type IntoIter = std::collections::vec_deque::IntoIter<Bytes>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.pieces.into_iter()
+    }
+}
+
 impl<B: Into<Bytes>> From<B> for Pieces {
     fn from(bytes: B) -> Self {
         let mut pieces = Self::default();

@@ -7,9 +7,12 @@ use std::sync::LazyLock;
 
 include!(concat!(env!("OUT_DIR"), "/inference.rs"));
 
+/// What the `.proto` files say, as a `FileDescriptorSet`.
+pub(crate) const DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
 /// What the `.proto` files say.
 pub(crate) static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
     // They were written by the build; without them no configuration can be read.
-    DescriptorPool::decode(bytes).unwrap_or_default()
+    DescriptorPool::decode(DESCRIPTOR_SET).unwrap_or_default()
 });

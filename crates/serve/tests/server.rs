@@ -222,6 +222,18 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
         stream.read_to_string(&mut answer).unwrap();
         assert_eq!(status(&answer), code, "{rest:?}: {answer}");
     }
+    for hosts in ["", "host: localhost\r\nhost: localhost\r\n"] {
+        let answer = exchange(
+            address,
+            format!("GET /v2 HTTP/1.1\r\nconnection: close\r\n{hosts}\r\n").as_bytes(),
+        );
+        assert!(answer.contains("Host") && status(&answer) == 400, "{answer}");
+    }
+    assert_eq!(
+        status(&exchange(address, b"GET /v2 HTTP/1.0\r\n\r\n")),
+        200,
+        "no host was asked for then"
+    );
     let many: String = (0..200).map(|at| format!("x-{at}: 1\r\n")).collect();
     assert_eq!(status(&exchange(address, &request("GET", "/v2", &many, b""))), 431);
     for garbage in

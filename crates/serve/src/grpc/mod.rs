@@ -1,6 +1,7 @@
 //! The endpoint for gRPC: the protocol's messages, and what becomes of them.
 
 mod convert;
+mod decompressed;
 mod health;
 
 pub(crate) use convert::{config, request as read_request};
@@ -59,20 +60,45 @@ pub(crate) fn router(
     let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
         .max_decoding_message_size(most_request)
         .max_encoding_message_size(usize::MAX);
-    let router =
-        tonic::service::Routes::new(server).add_service(health).prepare().into_axum_router();
-    router.layer(axum::middleware::map_response(
-        move |mut response: http::Response<axum::body::Body>| {
-            // Nothing of ours is called out of range (11): see `of_reader`.
-            if let Some(code) = response.headers_mut().get_mut("grpc-status")
-                && code.as_bytes() == b"11"
-            {
-                *code = http::HeaderValue::from_static("8");
-                metrics.failed("grpc", &Error::TooLarge { limit: most_request });
-            }
-            std::future::ready(response)
-        },
-    ))
+    let mut routes = tonic::service::Routes::new(server).add_service(health);
+    // The descriptors are those of the build, and their tests read them.
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    if let Ok(reflection) = reflection().build_v1() {
+        routes = routes.add_service(reflection);
+    }
+    if let Ok(reflection) = reflection().build_v1alpha() {
+        routes = routes.add_service(reflection);
+    }
+    let refused = Arc::clone(&metrics);
+    let router = routes.prepare().into_axum_router();
+    router
+        .layer(axum::middleware::map_request(move |request| {
+            let outcome = decompressed::decompressed(request, most_request);
+            std::future::ready(outcome.map_err(|error| {
+                refused.failed("grpc", &error);
+                let mut status = status(&error);
+                let encodings =
+                    tonic::metadata::MetadataValue::from_static("identity,deflate,gzip");
+                status.metadata_mut().insert("grpc-accept-encoding", encodings);
+                status.into_http::<axum::body::Body>()
+            }))
+        }))
+        .layer(axum::middleware::map_response(
+            move |mut response: http::Response<axum::body::Body>| {
+                // Nothing of ours is called out of range (11): see `of_reader`.
+                if let Some(code) = response.headers_mut().get_mut("grpc-status")
+                    && code.as_bytes() == b"11"
+                {
+                    *code = http::HeaderValue::from_static("8");
+                    metrics.failed("grpc", &Error::TooLarge { limit: most_request });
+                }
+                std::future::ready(response)
+            },
+        ))
 }
 
 /// A status of the library that reads messages. It calls one that is too large out of range; other servers, and clients

@@ -1,13 +1,12 @@
 //! The endpoint for HTTP: paths, JSON, and bytes behind it.
 
-mod compressed;
 mod json;
 mod views;
 
 pub(crate) use json::{Received, read as read_request};
 
-use self::compressed::{Encoding, decompress};
 use self::json::Object;
+use crate::compressed::{Encoding, decompress};
 use crate::endpoint::{Arrival, Limits, SharedCharge};
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
@@ -81,6 +80,10 @@ pub(crate) fn refusal(error: &Error) -> Response {
     if matches!(error, Error::Unauthenticated(_)) {
         let scheme = header::HeaderValue::from_static("Bearer");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    if matches!(error, Error::Encoding) {
+        let encodings = header::HeaderValue::from_static("gzip, deflate");
+        response.headers_mut().insert(header::ACCEPT_ENCODING, encodings);
     }
     if matches!(error, Error::TooLarge { .. } | Error::SlowClient) {
         let close = header::HeaderValue::from_static("close");
@@ -227,7 +230,7 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
     let span = crate::telemetry::request_span("http", &of.model, request.headers());
     let (head, body) = request.into_parts();
     let work = async {
-        let encoding = Encoding::of(&head.headers)?;
+        let encoding = Encoding::of(&head.headers, header::CONTENT_ENCODING)?;
         let header = header_length(&head.headers)?;
         let version = of.version()?;
         let length = body.size_hint().exact().and_then(|it| usize::try_from(it).ok());
@@ -240,7 +243,7 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
             let limits = head.extensions.get::<Limits>().copied();
             let charge = head.extensions.get::<SharedCharge>().cloned();
             let (limits, charge) = limits.zip(charge).ok_or_else(unlimited)?;
-            front = blocking(move || decompress(encoding, &front, limits, &charge)).await?;
+            front = blocking(move || decompress(encoding, &front, limits.most, &charge)).await?;
         }
         let body = Received { front, header, memory };
         let (request, all_binary) = if header == Some(0) {

@@ -18,8 +18,8 @@ use axum::response::Response;
 use body::LimitedBody;
 use busy_poll::BusyPoll;
 pub(crate) use busy_poll::LastToSpeak;
-use http::Request;
-use http::header::EXPECT;
+use http::header::{EXPECT, HOST};
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -53,6 +53,16 @@ fn refuse(kind: EndpointKind, error: &Error) -> Response {
     match kind {
         EndpointKind::Http => crate::http::refusal(error),
         EndpointKind::Grpc => crate::grpc::status(error).into_http::<axum::body::Body>(),
+    }
+}
+
+/// HTTP/1.1 asks for one host in a request, no less and no more (RFC 9112, 3.2).
+fn check_host<B>(request: &Request<B>) -> Result<(), Error> {
+    let count = request.headers().get_all(HOST).iter().count();
+    let least = usize::from(request.version() == Version::HTTP_11);
+    match (least..=1).contains(&count) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("a request has one Host, and this one has {count}"))),
     }
 }
 
@@ -200,6 +210,7 @@ impl Endpoint {
         if let Some(tokens) = &self.tokens {
             tokens.check(request.uri().path(), request.headers())?;
         }
+        check_host(request)?;
         self.guard.map_or(Ok(()), |guard| guard.check(request.headers()))
     }
 

@@ -90,10 +90,11 @@ impl Folder {
         path.is_dir().then_some(Self(path))
     }
 
-    /// Numbers of the versions, ascending. Other names are passed over, and so are those with leading zeros.
+    /// Numbers of the versions, from 1 on, ascending. Other names are passed over, and so are those that begin with a zero.
     pub(crate) fn versions(&self) -> Vec<u64> {
         let names = folders(&self.0).unwrap_or_default();
-        let number = |name: &String| name.parse().ok().filter(|it: &u64| it.to_string() == *name);
+        let is_number = |number: &u64, name: &str| *number > 0 && number.to_string() == *name;
+        let number = |name: &String| name.parse().ok().filter(|it| is_number(it, name));
         let mut versions: Vec<u64> = names.iter().filter_map(number).collect();
         versions.sort_unstable();
         versions
@@ -222,7 +223,7 @@ mod tests {
         for name in ["10", "9", "01", "x", "1.5", "-1", "0"] {
             std::fs::create_dir_all(root.path().join("m").join(name)).unwrap();
         }
-        assert_eq!(Folder::new(root.path(), "m").unwrap().versions(), [0, 9, 10]);
+        assert_eq!(Folder::new(root.path(), "m").unwrap().versions(), [9, 10]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! [`decompress`]: bodies that clients have compressed.
+//! [`decompress`]: bodies and messages that clients have compressed.
 
-use crate::endpoint::{Limits, SharedCharge};
+use crate::endpoint::SharedCharge;
 use crate::error::{Error, Result};
 use crate::pieces::{Joining, Pieces};
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
-use http::{HeaderMap, header};
+use http::HeaderMap;
+use http::header::AsHeaderName;
 use std::io::{BufReader, Read};
 use std::sync::PoisonError;
 
@@ -13,38 +14,36 @@ const PIECE: usize = 64 << 10;
 
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Gzip,
     /// Zlib's format, whatever its name says.
     Deflate,
 }
 
 impl Encoding {
-    /// That of a request; `None` for one that is not compressed.
+    /// What a header of a request says; `None` for a request that is not compressed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>> {
-        let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(None) };
+    /// [`Error::Encoding`]
+    pub(crate) fn of(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Option<Self>> {
+        let Some(value) = headers.get(name) else { return Ok(None) };
         match value.as_bytes().to_ascii_lowercase().as_slice() {
             b"identity" => Ok(None),
             b"gzip" | b"x-gzip" => Ok(Some(Self::Gzip)),
             b"deflate" => Ok(Some(Self::Deflate)),
-            _ => Err(Error::Unsupported(
-                "requests that are compressed other than by gzip and deflate",
-            )),
+            _ => Err(Error::Encoding),
         }
     }
 }
 
-/// The bytes that were compressed, which count as those of the request.
+/// The bytes that were compressed, at most `most`, which count as those of the request.
 ///
 /// # Errors
 /// [`Error::Invalid`]: they are not compressed so; [`Error::TooLarge`], [`Error::NoMemory`].
-pub(super) fn decompress(
+pub(crate) fn decompress(
     encoding: Encoding,
     body: &Pieces,
-    limits: Limits,
+    most: usize,
     charge: &SharedCharge,
 ) -> Result<Pieces> {
     let compressed = BufReader::new(Reader { body, at: 0 });
@@ -57,14 +56,14 @@ pub(super) fn decompress(
         let mut piece = Vec::new();
         let read = decoder.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         read.map_err(|error| {
-            Error::invalid(format!("the body is not compressed as it says: {error}"))
+            Error::invalid(format!("what was sent is not compressed as it says: {error}"))
         })?;
         if piece.is_empty() {
             return Ok(all.end());
         }
         length = length.saturating_add(piece.len());
-        if length > limits.most {
-            return Err(Error::TooLarge { limit: limits.most });
+        if length > most {
+            return Err(Error::TooLarge { limit: most });
         }
         charge.lock().unwrap_or_else(PoisonError::into_inner).take(piece.len())?;
         all.push(piece.into());
@@ -102,8 +101,7 @@ mod tests {
 
     fn try_it(encoding: Encoding, bytes: Vec<u8>, most: usize, memory: usize) -> Result<Vec<u8>> {
         let charge = Arc::new(Mutex::new(Charge::new(Receiving::new(memory))));
-        let limits = Limits { most, is_asked_for: false, timeout: None };
-        decompress(encoding, &bytes.into(), limits, &charge).map(|it| it.to_bytes().to_vec())
+        decompress(encoding, &bytes.into(), most, &charge).map(|it| it.to_bytes().to_vec())
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -1,0 +1,227 @@
+//! [`decompressed`]: messages that clients have compressed. The library for gRPC would decompress them without asking whether
+//! there is memory for what comes out.
+
+use crate::compressed::{Encoding, decompress};
+use crate::endpoint::SharedCharge;
+use crate::error::{Error, Result};
+use crate::pieces::Pieces;
+use crate::service::blocking;
+use axum::body::Body;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::Request;
+use http_body_util::BodyExt as _;
+use std::sync::{Arc, PoisonError};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// How messages of a request are compressed.
+const ENCODING: &str = "grpc-encoding";
+/// In front of each message: whether it is compressed, and its length in four bytes, the highest first.
+const HEAD: usize = 5;
+
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+type Sender = mpsc::Sender<std::result::Result<Bytes, BoxedError>>;
+
+/// A request whose messages, each of at most `most` bytes, are not compressed any more.
+///
+/// # Errors
+/// [`Error::Encoding`]
+pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Request<Body>> {
+    let Some(encoding) = Encoding::of(request.headers(), ENCODING)? else { return Ok(request) };
+    let charge = request.extensions().get::<SharedCharge>().cloned();
+    let charge =
+        charge.ok_or_else(|| Error::Internal("a request without a limit of memory".into()))?;
+    request.headers_mut().remove(ENCODING);
+    Ok(request.map(|body| {
+        let (sender, messages) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let mut reader = Reader { body, received: BytesMut::new(), encoding, most, charge };
+            let outcome = tokio::select! {
+                outcome = reader.hand_on(&sender) => outcome,
+                () = sender.closed() => return,
+            };
+            if let Err(error) = outcome {
+                // It fails where nobody reads the messages any more.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        Body::from_stream(ReceiverStream::new(messages))
+    }))
+}
+
+/// Reads a request's messages, one after the other.
+struct Reader {
+    body: Body,
+    received: BytesMut,
+    encoding: Encoding,
+    most: usize,
+    charge: SharedCharge,
+}
+
+impl Reader {
+    /// Hands all messages on, until there are no more or nobody reads them.
+    async fn hand_on(&mut self, sender: &Sender) -> std::result::Result<(), BoxedError> {
+        while let Some(message) = self.message().await? {
+            // Lengths are of four bytes, and `most` may be more.
+            let length = u32::try_from(message.len());
+            let length = length.map_err(|_| of_error(&Error::TooLarge { limit: self.most }))?;
+            let mut head = BytesMut::with_capacity(HEAD);
+            head.put_u8(0);
+            head.put_u32(length);
+            for piece in std::iter::once(head.freeze()).chain(message) {
+                if sender.send(Ok(piece)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next message, not compressed; `None`: there is none.
+    async fn message(&mut self) -> std::result::Result<Option<Pieces>, BoxedError> {
+        self.receive(HEAD).await?;
+        if self.received.is_empty() {
+            return Ok(None);
+        }
+        let mut head = self.part(HEAD)?;
+        let (is_compressed, length) = (head.get_u8(), head.get_u32() as usize);
+        if length > self.most {
+            return Err(of_error(&Error::TooLarge { limit: self.most }));
+        }
+        self.receive(length).await?;
+        let message = Pieces::from(self.part(length)?);
+        let outcome = match is_compressed {
+            0 => Ok(message),
+            1 => self.decompressed(message).await,
+            _ => {
+                let what = format!(
+                    "a message says {is_compressed} of whether it is compressed: 0 or 1 is expected"
+                );
+                Err(Error::invalid(what))
+            }
+        };
+        outcome.map(Some).map_err(|error| of_error(&error))
+    }
+
+    /// A message as it was. What it was sent as counts no more: a stream has any number of messages.
+    async fn decompressed(&mut self, message: Pieces) -> Result<Pieces> {
+        let (encoding, most, charge) = (self.encoding, self.most, Arc::clone(&self.charge));
+        let length = message.len();
+        let decompressed = blocking(move || decompress(encoding, &message, most, &charge)).await?;
+        self.charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(length);
+        Ok(decompressed)
+    }
+
+    /// Waits for `length` bytes of the body, or for its end.
+    async fn receive(&mut self, length: usize) -> std::result::Result<(), BoxedError> {
+        while self.received.len() < length
+            && let Some(frame) = self.body.frame().await
+        {
+            if let Ok(data) = frame.map_err(axum::Error::into_inner)?.into_data() {
+                self.received.extend_from_slice(&data);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was received, up to a length.
+    fn part(&mut self, length: usize) -> std::result::Result<Bytes, BoxedError> {
+        if self.received.len() < length {
+            return Err(of_error(&Error::invalid("the request ends within a message")));
+        }
+        Ok(self.received.split_to(length).freeze())
+    }
+}
+
+/// An error as the reader of messages hands it on.
+fn of_error(error: &Error) -> BoxedError {
+    super::status(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{Charge, Receiving};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
+    use std::sync::Mutex;
+
+    const MOST: usize = 100_000;
+
+    fn message(flag: u8, bytes: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+        [&[flag][..], &length, bytes].concat()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn request(encoding: &str, body: Vec<u8>, memory: &Arc<Receiving>) -> Request<Body> {
+        let charge = Arc::new(Mutex::new(Charge::new(Arc::clone(memory))));
+        let request = Request::builder().header(ENCODING, encoding).extension(charge);
+        // Pieces of an odd length, so that they end anywhere.
+        let pieces: Vec<_> = body.chunks(7).map(Bytes::copy_from_slice).collect();
+        let pieces = tokio_stream::iter(pieces.into_iter().map(Ok::<_, BoxedError>));
+        request.body(Body::from_stream(pieces)).unwrap()
+    }
+
+    /// What the reader of messages gets, or why it gets no more.
+    fn read(body: Vec<u8>, memory: &Arc<Receiving>) -> std::result::Result<Vec<u8>, tonic::Status> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let request = decompressed(request("gzip", body, memory), MOST).unwrap();
+            assert!(!request.headers().contains_key(ENCODING));
+            let collected = request.into_body().collect().await;
+            let bytes = collected.map(|it| it.to_bytes().to_vec());
+            bytes.map_err(|error| tonic::Status::from_error(error.into()))
+        })
+    }
+
+    #[test]
+    fn messages_come_out_as_they_were() {
+        let long: Vec<u8> = (0..90_000_u32).map(|it| (it % 251) as u8).collect();
+        let sent = [
+            message(1, &gzip(&long)),
+            message(0, b"plain"),
+            message(0, b""),
+            message(1, &gzip(b"")),
+            message(1, &gzip(&long)),
+        ];
+        // Memory for one at a time, as the reader gives back what it has read.
+        let memory = Receiving::new(1 << 20);
+        let expected = [&long[..], b"plain", b"", b"", &long].map(|it| message(0, it)).concat();
+        assert!(read(sent.concat(), &memory).unwrap() == expected);
+        assert_eq!(read(Vec::new(), &memory).unwrap(), b"");
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn sec_messages_that_are_none_or_too_large_are_refused() {
+        let bomb = gzip(&vec![0; MOST + 1]);
+        for (body, memory, code, words) in [
+            (message(1, &bomb), 1 << 20, tonic::Code::ResourceExhausted, "100000"),
+            (message(1, &gzip(&[0; 5000])), 1000, tonic::Code::ResourceExhausted, "1000"),
+            (message(1, b"plain"), 1 << 20, tonic::Code::InvalidArgument, "compressed"),
+            (message(2, b"plain"), 1 << 20, tonic::Code::InvalidArgument, "0 or 1"),
+            (message(0, b"plain")[..9].to_vec(), 1 << 20, tonic::Code::InvalidArgument, "within"),
+            (vec![0; 3], 1 << 20, tonic::Code::InvalidArgument, "within"),
+            (vec![0, 255, 255, 255, 255], 1 << 20, tonic::Code::ResourceExhausted, "100000"),
+        ] {
+            let refused = read(body, &Receiving::new(memory)).unwrap_err();
+            assert_eq!(refused.code(), code, "{refused:?}");
+            assert!(refused.message().contains(words), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn requests_that_are_not_compressed_are_left_as_they_are() {
+        let memory = Receiving::new(0);
+        assert!(decompressed(request("identity", Vec::new(), &memory), MOST).is_ok());
+        let refused = decompressed(request("br", Vec::new(), &memory), MOST);
+        assert!(matches!(refused, Err(Error::Encoding)));
+    }
+}
