@@ -18,11 +18,12 @@
 //! | output 0 | output | `[batch, out height, out width, depth_out]`, or NCHW | as the input |
 //!
 //! Along each axis all of the filter's copies cover `(length - 1) * stride + taps` elements. Padding
-//! is cut off them. An output shape that is an argument must be one from which CONV_2D with that
-//! scheme and stride would make the input's height and width; it is then the output's shape. Only
-//! the batch may be 0.
+//! is cut off them. An output shape that is an argument says the output's height and width, and they
+//! must be some from which CONV_2D with that scheme and stride would make the input's. Its batch and
+//! depth are not looked at: the input and the filter say them, so that a constant shape fits any
+//! batch. Only the batch may be 0.
 //!
-//! Source: `types.hal` 1.2, 1.3 (signed).
+//! Source: `types.hal` 1.2, 1.3 (signed); the reference implementation reads height and width alone.
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
@@ -71,8 +72,6 @@ pub struct TransposeConv2d {
     pub height: Spread,
     /// Along the width.
     pub width: Spread,
-    /// The output's shape where an argument says it, in the order batch, height, width, channels.
-    pub output_shape: Option<[u32; 4]>,
     /// What the result is clamped to.
     pub activation: FusedActivation,
     /// Of input and output.
@@ -149,6 +148,14 @@ impl Spread {
         }
     }
 
+    /// The length of the output where an argument says it.
+    fn asked_for(&self) -> Option<u32> {
+        match self.trim {
+            Trim::Explicit { .. } => None,
+            Trim::To { length, .. } => Some(length),
+        }
+    }
+
     /// The window of the CONV_2D that this is the transpose of.
     fn window(&self, padding: Padding) -> Window {
         Window { padding, stride: self.stride, dilation: 1 }
@@ -201,23 +208,16 @@ impl Operation for TransposeConv2d {
             return Ok(Self {
                 width: spread(trim(3)?, call.input(7))?,
                 height: spread(trim(5)?, call.input(8))?,
-                output_shape: None,
                 activation: activation_range::decode(call.input(9))?,
                 layout: Layout::from_flag(call.input(10).bool()?),
             });
         }
         let layout = Layout::from_flag(call.input(8).bool()?);
-        let shape = layout.to_nhwc(decode_shape(call.input(3))?);
-        let [batch, height, width, depth] = shape;
-        if [height, width, depth].contains(&0) {
-            let found = format!("{:?}", layout.from_nhwc([batch, height, width, depth]));
-            return Err(call.input(3).wrong("value", found, "no length of 0 but the batch's"));
-        }
+        let [height, width] = decode_lengths(call.input(3), layout)?;
         let padding = Padding::decode_scheme(call.input(4))?;
         Ok(Self {
             width: spread(Trim::To { length: width, padding }, call.input(5))?,
             height: spread(Trim::To { length: height, padding }, call.input(6))?,
-            output_shape: Some(shape),
             activation: activation_range::decode(call.input(7))?,
             layout,
         })
@@ -230,7 +230,9 @@ impl Operation for TransposeConv2d {
         filter.expect_length(3, depth)?;
         let depth_out = convolution::output_channels(filter, bias, depth_out)?;
         let along = |spread: &Spread, length: Option<u32>, taps: Option<u32>| {
-            let (Some(length), Some(taps)) = (length, taps) else { return Ok(None) };
+            let (Some(length), Some(taps)) = (length, taps) else {
+                return Ok(spread.asked_for());
+            };
             let output = spread.output_length(length, taps).ok_or_else(|| match spread.trim {
                 Trim::Explicit { before, after } => call.wrong(
                     "padding",
@@ -245,17 +247,12 @@ impl Operation for TransposeConv2d {
             })?;
             Ok::<_, Fault>(Some(output))
         };
-        let lengths = Shape::new([
+        let lengths = [
             batch,
             along(&self.height, height, filter_height)?,
             along(&self.width, width, filter_width)?,
             depth_out,
-        ]);
-        let asked_for = self.output_shape.map_or(Shape::of_rank(4), Shape::known);
-        let lengths = lengths
-            .merge(&asked_for)
-            .ok_or_else(|| call.wrong("output shape (NHWC)", asked_for, lengths))?;
-        let lengths = [0, 1, 2, 3].map(|axis| lengths.length(axis));
+        ];
         Ok(vec![Shape::new(self.layout.from_nhwc(lengths))])
     }
 
@@ -271,16 +268,17 @@ impl Operation for TransposeConv2d {
     }
 }
 
-/// Reads a shape of rank 4.
-fn decode_shape(argument: &Argument<'_>) -> Result<[u32; 4], Fault> {
+/// Reads height and width out of a shape of rank 4.
+fn decode_lengths(argument: &Argument<'_>, layout: Layout) -> Result<[u32; 2], Fault> {
     let lengths = argument.i32s()?;
     let lengths: [i32; 4] = lengths
         .try_into()
         .map_err(|lengths: Vec<_>| argument.wrong("number of elements", lengths.len(), 4))?;
-    if lengths.iter().any(|length| *length < 0) {
-        return Err(argument.wrong("value", format!("{lengths:?}"), "lengths of 0 or more"));
+    let [_, height, width, _] = layout.to_nhwc(lengths);
+    if height <= 0 || width <= 0 {
+        return Err(argument.wrong("value", format!("{lengths:?}"), "height and width above 0"));
     }
-    Ok(lengths.map(i32::unsigned_abs))
+    Ok([height, width].map(i32::unsigned_abs))
 }
 
 #[cfg(test)]
@@ -349,6 +347,15 @@ mod tests {
     }
 
     #[test]
+    fn the_output_shape_does_not_decide_batch_and_depth() {
+        for [batch, depth] in [[2, 1], [1, 7], [0, 0], [-1, -1]] {
+            let (dimensions, elements) = implicit([batch, 1, 4, depth], 1).result();
+            assert_eq!(dimensions, [1, 1, 4, 1]);
+            assert_eq!(elements, [1001.0, 1010.0, 1102.0, 1020.0]);
+        }
+    }
+
+    #[test]
     fn a_stride_wider_than_the_filter_leaves_gaps() {
         let gaps = explicit([0; 4]).with_input(1, float([1, 1, 1, 1]), &[5.0]);
         assert_eq!(across(&gaps), [5.0, 0.0, 10.0]);
@@ -412,7 +419,8 @@ mod tests {
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let unknown = |example: Example| example.with_input_to_come(0, float([0, 1, 0, 1]));
         assert_eq!(shape(unknown(explicit([0; 4]))), Shape::new([None, Some(1), None, Some(1)]));
-        assert_eq!(shape(unknown(implicit([1, 1, 4, 1], 1))), Shape::known([1, 1, 4, 1]));
+        let batch_is_open = Shape::new([None, Some(1), Some(4), Some(1)]);
+        assert_eq!(shape(unknown(implicit([1, 1, 4, 1], 1))), batch_is_open);
         let later = implicit([1, 1, 4, 1], 1).with_input_to_come(3, int32s(4, 0.0));
         assert_eq!(shape(later), Shape::UNKNOWN);
     }
@@ -468,11 +476,6 @@ mod tests {
             ),
             (implicit([1, 1, 4, 1], 2), "output length of the operation is 4"),
             (implicit([1, 1, 7, 1], 2), "output length of the operation is 7"),
-            (
-                shape([2, 1, 4, 1]),
-                "output shape (NHWC) of the operation is [2, 1, 4, 1], expected [1, 1, 4, 1]",
-            ),
-            (shape([1, 1, 4, 2]), "output shape (NHWC) of the operation is [1, 1, 4, 2]"),
             (shape([1, 1, 0, 1]), "value of input 3 (output shape) is [1, 1, 0, 1]"),
             (shape([1, 1, -4, 1]), "value of input 3 (output shape) is [1, 1, -4, 1]"),
             (

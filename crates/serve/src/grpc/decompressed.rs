@@ -41,7 +41,7 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
                 () = sender.closed() => return,
             };
             if let Err(error) = outcome {
-                // It fails where nobody reads the messages any more.
+                // It fails where no one reads the messages any more.
                 let _ = sender.send(Err(error)).await;
             }
         });
@@ -59,7 +59,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Hands all messages on, until there are no more or nobody reads them.
+    /// Hands all messages on, until there are no more or no one reads them.
     async fn hand_on(&mut self, sender: &Sender) -> std::result::Result<(), BoxedError> {
         while let Some(message) = self.message().await? {
             // Lengths are of four bytes, and `most` may be more.
