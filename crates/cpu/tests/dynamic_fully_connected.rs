@@ -19,6 +19,7 @@ const INPUTS: u32 = 131;
 const OPTIONS: CompileOptions = CompileOptions {
     preference: ExecutionPreference::FastSingleAnswer,
     priority: Priority::Medium,
+    hints: nnhal_hal::Hints::NONE,
 };
 
 /// Numbers that follow no rule that matters, from -1 to 1.

@@ -41,6 +41,7 @@ fn kernels(model: &Model) -> Vec<String> {
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,
+        hints: nnhal_hal::Hints::NONE,
     };
     let engine = CpuEngine::new(Settings::default());
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();

@@ -29,6 +29,7 @@ fn copies(graph: SubgraphBuilder) -> (usize, bool) {
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,
+        hints: nnhal_hal::Hints::NONE,
     };
     let engine = CpuEngine::new(Settings::default());
     let steps = engine.compile(&model, &options, &Budget::unlimited()).unwrap().plan();

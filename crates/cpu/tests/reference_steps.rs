@@ -54,6 +54,7 @@ fn way(
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,
+        hints: nnhal_hal::Hints::NONE,
     };
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
     let steps = program.plan();

@@ -14,6 +14,7 @@ use support::{Numbers, network};
 const OPTIONS: CompileOptions = CompileOptions {
     preference: ExecutionPreference::FastSingleAnswer,
     priority: Priority::Medium,
+    hints: nnhal_hal::Hints::NONE,
 };
 
 fn engine(threads: usize) -> CpuEngine {

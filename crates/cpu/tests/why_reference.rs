@@ -22,6 +22,7 @@ fn reasons(settings: Settings, model: &Model) -> Vec<String> {
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,
+        hints: nnhal_hal::Hints::NONE,
     };
     let engine = CpuEngine::new(settings);
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();

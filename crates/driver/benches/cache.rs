@@ -18,6 +18,7 @@ const TOKEN: [u8; 32] = [1; 32];
 const OPTIONS: CompileOptions = CompileOptions {
     preference: ExecutionPreference::FastSingleAnswer,
     priority: Priority::Medium,
+    hints: nnhal_hal::Hints::NONE,
 };
 /// Bytes of constants.
 const SIZES: [u32; 4] = [1 << 10, 1 << 18, 1 << 22, 1 << 26];

@@ -222,8 +222,11 @@ impl<E: Engine> Device for DriverDevice<E> {
             let model = expect_whole(model).map_err(Error::failure)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
             let admission = self.shared.clients.admit(&options.client)?;
-            let compile =
-                CompileOptions { preference: options.preference, priority: options.priority };
+            let compile = CompileOptions {
+                preference: options.preference,
+                priority: options.priority,
+                hints: options.hints.clone(),
+            };
             let program = self.prepare(budget, |budget| {
                 let program = self.engine.compile(&model, &compile, budget)?;
                 self.save(files_of(&options), &model, &compile, &program);

@@ -84,7 +84,9 @@ use crate::error::{EngineError, OperationPlace};
 use crate::observer::Observer;
 use crate::planned_step::PlannedStep;
 use bytes::Bytes;
-use nnhal_hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
+use nnhal_hal::{
+    Capabilities, DeviceType, ExecutionPreference, Extension, Hints, Priority, Support,
+};
 use nnhal_ops::ValidModel;
 
 /// Turns valid models into programs.
@@ -161,12 +163,14 @@ pub trait Engine: Send + Sync + 'static {
 }
 
 /// How to compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileOptions {
     /// What the client would rather have.
     pub preference: ExecutionPreference,
     /// Rank among the client's prepared models.
     pub priority: Priority,
+    /// What extensions say; none where a program comes from the cache.
+    pub hints: Hints,
 }
 
 /// A model that is ready to run, by any number of threads at once.
@@ -198,11 +202,14 @@ pub struct RunContext<'a> {
     pub budget: &'a Budget,
     /// Receives each operation's results; `None` if no one asked for them.
     pub observer: Option<&'a dyn Observer>,
+    /// What extensions say of the execution.
+    pub hints: &'a Hints,
 }
 
 impl<'a> RunContext<'a> {
     /// No one watches.
     pub fn new(budget: &'a Budget) -> Self {
-        Self { budget, observer: None }
+        static NO_HINTS: Hints = Hints::NONE;
+        Self { budget, observer: None, hints: &NO_HINTS }
     }
 }

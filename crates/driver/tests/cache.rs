@@ -23,8 +23,11 @@ use std::time::Instant;
 use tempfile::{NamedTempFile, tempfile};
 
 const TOKEN: [u8; 32] = [0xA5; 32];
-const OPTIONS: CompileOptions =
-    CompileOptions { preference: ExecutionPreference::SustainedSpeed, priority: Priority::Low };
+const OPTIONS: CompileOptions = CompileOptions {
+    preference: ExecutionPreference::SustainedSpeed,
+    priority: Priority::Low,
+    hints: nnhal_hal::Hints::NONE,
+};
 
 fn cache() -> ModelCache {
     ModelCache::new(&CacheKey::new([3; 32]), Identity::here("example-device", "7"))

@@ -10,7 +10,7 @@ use crate::capabilities::Capabilities;
 use crate::client::Client;
 use crate::codes::{DeviceStatus, DeviceType, ExecutionPreference, HalVersion, Priority};
 use crate::error::{Error, ExecutionError, Result};
-use crate::extension::Extension;
+use crate::extension::{Extension, Hints};
 use crate::fence::SyncFence;
 use crate::memory::{Memory, WeightPool};
 use crate::model::Model;
@@ -84,6 +84,8 @@ pub struct PrepareOptions {
     /// What the caller knows of the cache files that it gives for loading. Interfaces to other processes do not pass it on, and
     /// a device may read them as if nothing were known.
     pub cache_trust: CacheTrust,
+    /// What extensions say of the compilation. Interfaces older than AIDL version 4 do not pass it on.
+    pub hints: Hints,
 }
 
 /// What the caller of [`Device::prepare_model_from_cache`] knows of the files: whether they are as the device, or another one
@@ -115,6 +117,7 @@ impl Default for PrepareOptions {
             client: Client::in_process(),
             weights: None,
             cache_trust: CacheTrust::None,
+            hints: Hints::NONE,
         }
     }
 }
@@ -130,6 +133,8 @@ pub struct ExecutionOptions {
     pub loop_timeout: Option<Duration>,
     /// Gives the execution up when it is thrown.
     pub cancellation: Option<Cancellation>,
+    /// What extensions say of the execution. Interfaces older than AIDL version 4 do not pass it on.
+    pub hints: Hints,
 }
 
 /// What a successful execution says besides its outputs.

@@ -61,6 +61,49 @@ pub struct ExtensionNameAndPrefix {
     pub prefix: u16,
 }
 
+/// A value for a device that an extension defines (AIDL version 4; the C library's attributes of extensions).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenValuePair {
+    /// Which value of which extension: an [`ExtensionType`]'s code, as a signed number.
+    pub token: i32,
+    /// Bytes, as the extension defines them.
+    pub value: Vec<u8>,
+}
+
+/// What a client says to a device that only their extensions define, of a compilation or of an execution. A device leaves out
+/// what it does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Hints {
+    /// The values; no token is there twice.
+    pub values: Vec<TokenValuePair>,
+    /// What the prefixes in the tokens stand for.
+    pub extension_name_to_prefix: Vec<ExtensionNameAndPrefix>,
+}
+
+impl Hints {
+    /// None.
+    pub const NONE: Self = Self { values: Vec::new(), extension_name_to_prefix: Vec::new() };
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The value of a token of an extension.
+    pub fn get(&self, extension: &str, number: u16) -> Option<&[u8]> {
+        let mut names = self.extension_name_to_prefix.iter();
+        let prefix = names.find(|row| row.name == extension)?.prefix;
+        let token = ExtensionType::new(prefix, number)?.code().cast_signed();
+        self.values.iter().find(|pair| pair.token == token).map(|pair| &*pair.value)
+    }
+
+    /// A token that is there twice, if one is.
+    pub fn token_given_twice(&self) -> Option<i32> {
+        let mut seen = HashSet::new();
+        self.values.iter().map(|pair| pair.token).find(|token| !seen.insert(*token))
+    }
+}
+
 /// An extension that a device offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
@@ -168,6 +211,23 @@ mod tests {
         for bad in ["", "nodot", "Com.example", "com.example ", "com.ex-ample"] {
             assert!(!is_extension_name(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn hints_are_found_by_name_and_number() {
+        let pair = |token, value: u8| TokenValuePair { token, value: vec![value] };
+        let row = |name: &str, prefix| ExtensionNameAndPrefix { name: name.into(), prefix };
+        let mut hints = Hints {
+            values: vec![pair(0x7fff_0001, 1), pair(0x0001_0002, 2), pair(-0x7fff_fffe, 3)],
+            extension_name_to_prefix: vec![row("a.b", 0x7fff), row("a.c", 1), row("a.d", 0x8000)],
+        };
+        assert_eq!(hints.get("a.b", 1), Some(&[1][..]));
+        assert_eq!(hints.get("a.c", 2), Some(&[2][..]));
+        assert_eq!(hints.get("a.d", 2), Some(&[3][..]), "prefixes take all 16 bits");
+        assert_eq!((hints.get("a.b", 2), hints.get("a.e", 1)), (None, None));
+        assert_eq!(hints.token_given_twice(), None);
+        hints.values.push(pair(0x0001_0002, 4));
+        assert_eq!(hints.token_given_twice(), Some(0x0001_0002));
     }
 
     fn offered(name: &str, types: &[(u16, u32)]) -> Extension {

@@ -76,7 +76,9 @@ pub use device::{
     Execution, ExecutionOptions, FencedExecution, PrepareOptions, PreparedModel, Support,
 };
 pub use error::{Error, ExecutionError, Result};
-pub use extension::{Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};
+pub use extension::{
+    Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType, Hints, TokenValuePair,
+};
 pub use fence::{FenceSignal, FenceState, FenceWaitError, SyncFence};
 pub use memory::Memory;
 pub use model::{

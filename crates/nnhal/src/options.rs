@@ -188,6 +188,7 @@ impl RunOptions {
             deadline: self.timeout.or(session.run_timeout).map(Deadline::after),
             loop_timeout: session.loop_timeout,
             cancellation: self.cancellation.clone(),
+            ..ExecutionOptions::default()
         }
     }
 }

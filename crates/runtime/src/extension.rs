@@ -6,7 +6,10 @@
 //! [`Devices`](crate::Devices), so that models can refer to one another.
 
 use crate::error::{Error, Result};
-use nnhal_hal::{Device, Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};
+use nnhal_hal::{
+    Device, Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType, Hints,
+    TokenValuePair,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,6 +64,32 @@ impl Extensions {
         };
         let prefix = u16::try_from(position + 1).unwrap_or(u16::MAX);
         Ok((u32::from(prefix) << 16 | u32::from(number)).cast_signed())
+    }
+
+    /// Adds an attribute to those of a compilation or of an execution.
+    ///
+    /// # Errors
+    /// `BAD_DATA` when it is there, or all prefixes are taken.
+    pub(crate) fn add_attribute(
+        &self,
+        attributes: &mut Hints,
+        name: &str,
+        number: u16,
+        data: &[u8],
+    ) -> Result<()> {
+        let token = self.code(name, number)?;
+        if attributes.get(name, number).is_some() {
+            return Err(Error::bad_data(format!("attribute {number} of {name} is given twice")));
+        }
+        attributes.values.push(TokenValuePair { token, value: data.to_vec() });
+        if !attributes.extension_name_to_prefix.iter().any(|row| row.name == name) {
+            let [.., high, low] = (token.cast_unsigned() >> 16).to_be_bytes();
+            let prefix = u16::from_be_bytes([high, low]);
+            attributes
+                .extension_name_to_prefix
+                .push(ExtensionNameAndPrefix { name: name.to_owned(), prefix });
+        }
+        Ok(())
     }
 
     /// Whether the prefix of this type was given out.

@@ -7,7 +7,7 @@ use super::prepared::{Known, PreparedModel};
 use crate::convert::clock;
 use crate::convert::{
     all_signed, capabilities_from_wire, duplicate, extensions_from_wire, model_to_wire,
-    roles_to_wire, to_parcel, unsigned,
+    prefixes_to_wire, roles_to_wire, to_parcel, tokens_to_wire, unsigned,
 };
 use crate::interface::nn;
 use crate::references;
@@ -22,7 +22,7 @@ use nn::IPreparedModelParcel::IPreparedModelParcel;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheTrust, Capabilities, DeviceStatus, DeviceType, Error,
+    BufferDescription, CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Error,
     ErrorStatus, Extension, HalVersion, Model, Operand, OperandType, PrepareOptions, Support,
 };
 use nnhal_hidl::checks;
@@ -333,8 +333,8 @@ impl nnhal_hal::Device for Device {
             modelCache: useful(&options.model_cache)?,
             dataCache: useful(&options.data_cache)?,
             cacheToken: options.token,
-            compilationHints: Vec::new(),
-            extensionNameToPrefix: Vec::new(),
+            compilationHints: tokens_to_wire(&options.hints),
+            extensionNameToPrefix: prefixes_to_wire(&options.hints.extension_name_to_prefix),
         };
         let count = wire.pools.len() + config.modelCache.len() + config.dataCache.len();
         self.link()?.expect_descriptors(count)?;
@@ -359,14 +359,12 @@ impl nnhal_hal::Device for Device {
         let same = PrepareOptions {
             preference: options.preference,
             priority: options.priority,
-            deadline: None,
             model_cache: options.model_cache.iter().map(duplicate).collect::<Result<_, _>>()?,
             data_cache: options.data_cache.iter().map(duplicate).collect::<Result<_, _>>()?,
             token: options.token,
             cancellation: options.cancellation.clone(),
             client: options.client.clone(),
-            weights: None,
-            cache_trust: CacheTrust::None,
+            ..PrepareOptions::default()
         };
         self.prepare_model_from_cache(same).map(|_| ())
     }

@@ -6,7 +6,7 @@ use super::fenced::launched;
 use super::link::Link;
 use super::reusable::{Key, Plan, Reusables};
 use crate::convert::clock;
-use crate::convert::to_parcel;
+use crate::convert::{prefixes_to_wire, to_parcel, tokens_to_wire};
 use crate::interface::nn;
 use crate::version::Version;
 use nn::ExecutionConfig::ExecutionConfig;
@@ -38,12 +38,12 @@ pub(super) struct Known<'a> {
 }
 
 /// How to execute, without the deadline.
-pub(super) fn config(measure: bool, loop_timeout: Option<Duration>) -> ExecutionConfig {
+fn config(options: &ExecutionOptions) -> ExecutionConfig {
     ExecutionConfig {
-        measureTiming: measure,
-        loopTimeoutDurationNs: clock::duration_on_wire(loop_timeout),
-        executionHints: Vec::new(),
-        extensionNameToPrefix: Vec::new(),
+        measureTiming: options.measure,
+        loopTimeoutDurationNs: clock::duration_on_wire(options.loop_timeout),
+        executionHints: tokens_to_wire(&options.hints),
+        extensionNameToPrefix: prefixes_to_wire(&options.hints.extension_name_to_prefix),
     }
 }
 
@@ -68,22 +68,22 @@ impl PreparedModel {
         request: &Request,
         options: &ExecutionOptions,
     ) -> nnhal_hal::Result<(&'static str, ExecutionResult)> {
-        let ExecutionOptions { measure, loop_timeout, .. } = *options;
         let deadline = clock::deadline_on_wire(options.deadline);
         let Self { checks, interface, reusables } = self;
         let link = checks.link();
         let method = "executeSynchronously";
         if link.version() < Version::V4 {
             let wire = checks.to_wire(request, 0)?;
-            let loop_timeout = clock::duration_on_wire(loop_timeout);
-            let call = || interface.executeSynchronously(&wire, measure, deadline, loop_timeout);
+            let loop_timeout = clock::duration_on_wire(options.loop_timeout);
+            let call =
+                || interface.executeSynchronously(&wire, options.measure, deadline, loop_timeout);
             return Ok((method, link.call(method, call)?));
         }
-        let (key, execution) = match reusables.plan(request, measure, loop_timeout) {
+        let (key, execution) = match reusables.plan(request, options) {
             Plan::Use(key, execution) => (key, execution),
             plan => {
                 let wire = checks.to_wire(request, 0)?;
-                let config = config(measure, loop_timeout);
+                let config = config(options);
                 let make = || interface.createReusableExecution(&wire, &config);
                 let made = match plan {
                     // A service that has no more of them still executes.
@@ -96,7 +96,7 @@ impl PreparedModel {
                         || interface.executeSynchronouslyWithConfig(&wire, &config, deadline);
                     return Ok((method, link.call(method, call)?));
                 };
-                (Key { request: request.clone(), measure, loop_timeout }, execution)
+                (Key::of(request, options), execution)
             }
         };
         let result = link.call(method, || execution.executeSynchronously(deadline));
@@ -129,10 +129,10 @@ impl nnhal_hal::PreparedModel for PreparedModel {
             return Ok(());
         }
         let wire = checks.to_wire(request, 0)?;
-        let make = || interface.createReusableExecution(&wire, &config(false, None));
+        let make =
+            || interface.createReusableExecution(&wire, &config(&ExecutionOptions::default()));
         let execution = link.call("createReusableExecution", make)?;
-        let key = Key { request: request.clone(), measure: false, loop_timeout: None };
-        reusables.keep(key, execution);
+        reusables.keep(Key::of(request, &ExecutionOptions::default()), execution);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         let fences: Vec<_> = wait_for.iter().map(to_parcel).collect::<Result<_, _>>()?;
         let deadline = clock::deadline_on_wire(options.deadline);
         let duration = clock::duration_on_wire(timeout_after_fences);
-        let config = config(options.measure, options.loop_timeout);
+        let config = config(options);
         let method = "executeFenced";
         let result = link.call(method, || match link.version() >= Version::V4 {
             true => interface.executeFencedWithConfig(&wire, &fences, &config, deadline, duration),

@@ -1,7 +1,7 @@
 //! Reusable executions of a prepared model, made for requests that come again.
 
 use crate::interface::nn::IExecution::IExecution;
-use nnhal_hal::{Request, RequestMemoryPool};
+use nnhal_hal::{ExecutionOptions, Hints, Request, RequestMemoryPool};
 use rsbinder::Strong;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,20 @@ const KEPT: usize = 4;
 /// A request, and how it is executed.
 #[derive(Clone)]
 pub(super) struct Key {
-    pub(super) request: Request,
-    pub(super) measure: bool,
-    pub(super) loop_timeout: Option<Duration>,
+    request: Request,
+    measure: bool,
+    loop_timeout: Option<Duration>,
+    hints: Hints,
 }
 
 impl Key {
-    /// Whether it is the same request with the same memory.
-    fn is(&self, request: &Request, measure: bool, loop_timeout: Option<Duration>) -> bool {
+    pub(super) fn of(request: &Request, options: &ExecutionOptions) -> Self {
+        let ExecutionOptions { measure, loop_timeout, .. } = *options;
+        Self { request: request.clone(), measure, loop_timeout, hints: options.hints.clone() }
+    }
+
+    /// Whether it is the same request with the same memory, executed in the same way.
+    fn is(&self, request: &Request, options: &ExecutionOptions) -> bool {
         let same = |pools: (&RequestMemoryPool, &RequestMemoryPool)| match pools {
             (RequestMemoryPool::Memory(one), RequestMemoryPool::Memory(other)) => {
                 one.is_same(other)
@@ -27,8 +33,9 @@ impl Key {
             (RequestMemoryPool::Token(one), RequestMemoryPool::Token(other)) => one == other,
             _ => false,
         };
-        self.measure == measure
-            && self.loop_timeout == loop_timeout
+        self.measure == options.measure
+            && self.loop_timeout == options.loop_timeout
+            && self.hints == options.hints
             && self.request.pools.len() == request.pools.len()
             && self.request.pools.iter().zip(&request.pools).all(same)
             && self.request.inputs == request.inputs
@@ -57,23 +64,18 @@ struct State {
 }
 
 impl Reusables {
-    pub(super) fn plan(
-        &self,
-        request: &Request,
-        measure: bool,
-        loop_timeout: Option<Duration>,
-    ) -> Plan {
+    pub(super) fn plan(&self, request: &Request, options: &ExecutionOptions) -> Plan {
         let mut state = self.lock();
-        let found = state.kept.iter().position(|(key, _)| key.is(request, measure, loop_timeout));
+        let found = state.kept.iter().position(|(key, _)| key.is(request, options));
         if let Some(found) = found {
             let (key, execution) = state.kept.remove(found);
             return Plan::Use(key, execution);
         }
-        if state.last.as_ref().is_some_and(|last| last.is(request, measure, loop_timeout)) {
+        if state.last.as_ref().is_some_and(|last| last.is(request, options)) {
             return Plan::Make;
         }
         // What is replaced is dropped after the lock: memory may be unmapped with it.
-        let last = state.last.replace(Key { request: request.clone(), measure, loop_timeout });
+        let last = state.last.replace(Key::of(request, options));
         drop(state);
         drop(last);
         Plan::Once

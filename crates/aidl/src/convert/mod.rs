@@ -8,11 +8,13 @@
 //! not exist.
 
 pub(crate) mod clock;
+mod hints;
 mod memory;
 mod model;
 mod request;
 mod results;
 
+pub(crate) use hints::{hints_from_wire, prefixes_to_wire, tokens_to_wire};
 pub use memory::{memory_from_wire, memory_to_wire};
 pub use model::{model_from_wire, model_to_wire};
 pub(crate) use request::request_alone;
@@ -48,6 +50,12 @@ pub enum ConversionError {
         what: &'static str,
         /// The number.
         found: i64,
+    },
+    /// A value of an extension that is there twice.
+    #[error("the value of the token {token:#x} is given twice")]
+    TokenTwice {
+        /// The token.
+        token: i32,
     },
     /// Something that the interface does not have.
     #[error("the AIDL interface has no {0}")]

@@ -1,12 +1,12 @@
 //! Models.
 
+use super::hints::{prefixes_from_wire, prefixes_to_wire};
 use super::{
     ConversionError, Result, all_signed, all_unsigned, memory_from_wire, memory_to_wire, short,
     signed, unsigned,
 };
 use crate::interface::nn;
 use nn::DataLocation::DataLocation as WireLocation;
-use nn::ExtensionNameAndPrefix::ExtensionNameAndPrefix as WirePrefix;
 use nn::Model::Model as Wire;
 use nn::Operand::Operand as WireOperand;
 use nn::OperandExtraParams::OperandExtraParams as WireExtra;
@@ -17,8 +17,8 @@ use nn::OperationType::OperationType as WireOperationType;
 use nn::Subgraph::Subgraph as WireSubgraph;
 use nn::SymmPerChannelQuantParams::SymmPerChannelQuantParams;
 use nnhal_hal::{
-    ChannelQuant, DataLocation, ExtensionNameAndPrefix, ExtraParams, Memory, Model, Operand,
-    OperandLifeTime, OperandType, Operation, OperationType, Subgraph,
+    ChannelQuant, DataLocation, ExtraParams, Memory, Model, Operand, OperandLifeTime, OperandType,
+    Operation, OperationType, Subgraph,
 };
 
 pub(super) fn location_from_wire(location: &WireLocation) -> Result<DataLocation> {
@@ -177,13 +177,6 @@ fn subgraph_to_wire(subgraph: &Subgraph) -> Result<WireSubgraph> {
     })
 }
 
-/// Names of extensions with the prefixes that stand for them.
-fn prefixes_from_wire(prefixes: &[WirePrefix]) -> Vec<ExtensionNameAndPrefix> {
-    let row =
-        |row: &WirePrefix| ExtensionNameAndPrefix { name: row.name.clone(), prefix: row.prefix };
-    prefixes.iter().map(row).collect()
-}
-
 /// A model from the wire, with descriptors of its own.
 ///
 /// # Errors
@@ -212,14 +205,12 @@ pub fn model_from_wire(model: &Wire) -> Result<Model> {
 /// A wrong number of uses of an operand; what the interface cannot express: OEM types and operations, numbers above 31 bits, hardware buffers
 /// of unknown formats.
 pub fn model_to_wire(model: &Model) -> Result<Wire> {
-    let prefix =
-        |row: &ExtensionNameAndPrefix| WirePrefix { name: row.name.clone(), prefix: row.prefix };
     Ok(Wire {
         main: subgraph_to_wire(&model.main)?,
         referenced: model.referenced.iter().map(subgraph_to_wire).collect::<Result<_>>()?,
         operandValues: model.operand_values.to_vec(),
         pools: model.pools.iter().map(memory_to_wire).collect::<Result<_>>()?,
         relaxComputationFloat32toFloat16: model.relax_computation_float32_to_float16,
-        extensionNameToPrefix: model.extension_name_to_prefix.iter().map(prefix).collect(),
+        extensionNameToPrefix: prefixes_to_wire(&model.extension_name_to_prefix),
     })
 }

@@ -78,7 +78,7 @@ impl Burst {
     ) -> BinderResult<ExecutionResult> {
         let arguments = mode.and_then(|mode| Ok((self.request(request, tokens)?, mode)));
         let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.prepared.run(&request, mode, deadline)
+        self.prepared.run(&request, &mode, deadline)
     }
 }
 

@@ -7,7 +7,8 @@ use super::prepared::PreparedModel;
 use super::{Guest, Object, Origin, guarded, version_methods};
 use crate::convert::clock;
 use crate::convert::{
-    capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
+    capabilities_to_wire, duplicates, extensions_to_wire, hints_from_wire, model_from_wire,
+    roles_from_wire, signed,
 };
 use crate::interface::nn;
 use crate::references;
@@ -21,6 +22,7 @@ use nn::DeviceType::DeviceType;
 use nn::ErrorStatus::ErrorStatus as WireStatus;
 use nn::ExecutionPreference::ExecutionPreference as WirePreference;
 use nn::Extension::Extension;
+use nn::ExtensionNameAndPrefix::ExtensionNameAndPrefix;
 use nn::IBuffer::BnBuffer;
 use nn::IDevice::IDevice;
 use nn::IPreparedModel::{BnPreparedModel, IPreparedModel};
@@ -30,6 +32,7 @@ use nn::Model::Model as WireModel;
 use nn::NumberOfCacheFiles::NumberOfCacheFiles;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
+use nn::TokenValuePair::TokenValuePair;
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Deadline, Error,
     ExecutionPreference, Model, PrepareOptions, Priority, Support,
@@ -55,6 +58,8 @@ struct Wishes<'a> {
     model_cache: &'a [ParcelFileDescriptor],
     data_cache: &'a [ParcelFileDescriptor],
     token: &'a [u8],
+    hints: &'a [TokenValuePair],
+    prefixes: &'a [ExtensionNameAndPrefix],
 }
 
 /// Descriptors of cache files in the form in which they are checked.
@@ -144,6 +149,7 @@ impl Device {
                 client: guest.client().clone(),
                 weights: None,
                 cache_trust: CacheTrust::None,
+                hints: hints_from_wire(wishes.hints, wishes.prefixes)?,
             };
             if notified == Notified::Later {
                 // It says whether the model is valid, which the call answers. What cannot be run is for the callback.
@@ -299,7 +305,17 @@ impl IDevice for Device {
         token: &[u8],
         callback: &Callback,
     ) -> BinderResult<()> {
-        let wishes = Wishes { preference, priority, deadline, model_cache, data_cache, token };
+        let (hints, prefixes) = (&[], &[]);
+        let wishes = Wishes {
+            preference,
+            priority,
+            deadline,
+            model_cache,
+            data_cache,
+            token,
+            hints,
+            prefixes,
+        };
         self.prepare_model(model, &wishes, callback)
     }
 
@@ -354,6 +370,8 @@ impl IDevice for Device {
             model_cache: &config.modelCache,
             data_cache: &config.dataCache,
             token: &config.cacheToken,
+            hints: &config.compilationHints,
+            prefixes: &config.extensionNameToPrefix,
         };
         self.prepare_model(model, &wishes, callback)
     }

@@ -37,7 +37,7 @@ impl IExecution for Reusable {
     version_methods!(prepared.origin());
 
     fn executeSynchronously(&self, deadline: i64) -> BinderResult<ExecutionResult> {
-        self.prepared.run(&self.request, self.mode, deadline)
+        self.prepared.run(&self.request, &self.mode, deadline)
     }
 
     fn executeFenced(
@@ -46,6 +46,6 @@ impl IExecution for Reusable {
         deadline: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
-        self.prepared.launch(&self.request, wait_for, self.mode, deadline, duration)
+        self.prepared.launch(&self.request, wait_for, &self.mode, deadline, duration)
     }
 }

@@ -5,7 +5,7 @@ use super::guest::Held;
 use super::timing::timing;
 use super::{Guest, Origin, guarded};
 use crate::convert::clock;
-use crate::convert::{shapes_to_wire, timing_to_wire};
+use crate::convert::{hints_from_wire, shapes_to_wire, timing_to_wire};
 use crate::interface::nn;
 use crate::status::Answer;
 use nn::ExecutionConfig::ExecutionConfig;
@@ -13,7 +13,7 @@ use nn::ExecutionResult::ExecutionResult;
 use nn::FencedExecutionResult::FencedExecutionResult;
 use nn::IFencedExecutionCallback::BnFencedExecutionCallback;
 use nnhal_hal::{
-    Error, ErrorStatus, ExecutionError, ExecutionOptions, Request, RequestMemoryPool, Timing,
+    Error, ErrorStatus, ExecutionError, ExecutionOptions, Hints, Request, RequestMemoryPool, Timing,
 };
 use nnhal_hidl::checks::Outputs;
 use rsbinder::{BinderResult, ParcelFileDescriptor};
@@ -30,27 +30,31 @@ pub(super) struct Prepared {
 }
 
 /// How to execute, without the deadline.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Mode {
     pub(super) measure: bool,
     pub(super) loop_timeout: Option<Duration>,
+    pub(super) hints: Hints,
 }
 
 impl Mode {
     pub(super) fn of(measure: bool, loop_timeout: i64) -> nnhal_hal::Result<Self> {
-        Ok(Self { measure, loop_timeout: clock::duration(loop_timeout)? })
+        Ok(Self { measure, loop_timeout: clock::duration(loop_timeout)?, hints: Hints::NONE })
     }
 
     pub(super) fn configured(config: &ExecutionConfig) -> nnhal_hal::Result<Self> {
-        Self::of(config.measureTiming, config.loopTimeoutDurationNs)
+        let mode = Self::of(config.measureTiming, config.loopTimeoutDurationNs)?;
+        let hints = hints_from_wire(&config.executionHints, &config.extensionNameToPrefix)?;
+        Ok(Self { hints, ..mode })
     }
 
-    fn options(self, deadline: i64) -> nnhal_hal::Result<ExecutionOptions> {
+    fn options(&self, deadline: i64) -> nnhal_hal::Result<ExecutionOptions> {
         Ok(ExecutionOptions {
             measure: self.measure,
             deadline: clock::deadline(deadline)?,
             loop_timeout: self.loop_timeout,
             cancellation: None,
+            hints: self.hints.clone(),
         })
     }
 }
@@ -91,7 +95,7 @@ impl Prepared {
     pub(super) fn run(
         &self,
         request: &Request,
-        mode: Mode,
+        mode: &Mode,
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
         let since = Instant::now();
@@ -130,7 +134,7 @@ impl Prepared {
         &self,
         request: &Request,
         wait_for: &[ParcelFileDescriptor],
-        mode: Mode,
+        mode: &Mode,
         deadline: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {

@@ -32,7 +32,7 @@ impl PreparedModel {
     ) -> BinderResult<ExecutionResult> {
         let arguments = mode.and_then(|mode| Ok((request_alone(request)?, mode)));
         let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.0.run(&request, mode, deadline)
+        self.0.run(&request, &mode, deadline)
     }
 
     fn launch_once(
@@ -45,7 +45,7 @@ impl PreparedModel {
     ) -> BinderResult<FencedExecutionResult> {
         let arguments = mode.and_then(|mode| Ok((request_alone(request)?, mode)));
         let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.0.launch(&request, wait_for, mode, deadline, duration)
+        self.0.launch(&request, wait_for, &mode, deadline, duration)
     }
 }
 

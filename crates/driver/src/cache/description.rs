@@ -10,8 +10,8 @@ use crate::constants::Constants;
 use crate::engine::CompileOptions;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{
-    ExecutionPreference, ExtensionNameAndPrefix, HalVersion, Model, Operand, OperandLifeTime,
-    Priority,
+    ExecutionPreference, ExtensionNameAndPrefix, HalVersion, Hints, Model, Operand,
+    OperandLifeTime, Priority,
 };
 use nnhal_ops::ValidModel;
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,7 @@ impl Description {
         let options = CompileOptions {
             preference: ExecutionPreference::from_code(self.preference)?,
             priority: Priority::from_code(self.priority)?,
+            hints: Hints::NONE,
         };
         let version = HalVersion::ALL.get(usize::from(self.version)).copied();
         let version = version.ok_or(CacheError::Version { found: self.version })?;

@@ -38,7 +38,7 @@
 //! ```
 //! use nnhal_driver::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache};
 //! use nnhal_driver::CompileOptions;
-//! use nnhal_hal::{ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder};
+//! use nnhal_hal::{ExecutionPreference, HalVersion, Hints, OperandSpec, OperationType, Priority, SubgraphBuilder};
 //!
 //! let mut graph = SubgraphBuilder::new();
 //! let x = graph.input("x", OperandSpec::tensor_float32([2]));
@@ -52,6 +52,7 @@
 //! let options = CompileOptions {
 //!     preference: ExecutionPreference::FastSingleAnswer,
 //!     priority: Priority::High,
+//!     hints: Hints::NONE,
 //! };
 //! cache.save(files, &model, &options, None)?;
 //!

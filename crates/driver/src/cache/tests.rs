@@ -16,8 +16,11 @@ use std::thread;
 use tempfile::{TempDir, tempdir};
 
 const TOKEN: [u8; 32] = [5; 32];
-const OPTIONS: CompileOptions =
-    CompileOptions { preference: ExecutionPreference::LowPower, priority: Priority::High };
+const OPTIONS: CompileOptions = CompileOptions {
+    preference: ExecutionPreference::LowPower,
+    priority: Priority::High,
+    hints: nnhal_hal::Hints::NONE,
+};
 
 fn cache() -> ModelCache {
     let identity = Identity {

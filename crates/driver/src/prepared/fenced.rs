@@ -212,7 +212,7 @@ impl Task {
         let bindings = self.prepared.interface().bind(&self.request, UsedFor::FencedExecution)?;
         let budget = self.prepared.budget(&self.options);
         let budget = budget.until(self.deadline_after(last_signalled));
-        let computed = self.prepared.compute(bindings, budget, None);
+        let computed = self.prepared.compute(bindings, budget, &self.options.hints, None);
         let (_, on_device) = computed.map_err(|failed| failed.error)?;
         if !self.options.measure {
             return Ok((Timing::NONE, Timing::NONE));

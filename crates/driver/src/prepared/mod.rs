@@ -19,7 +19,7 @@ use fenced::Pending;
 use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
     Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
+    FencedExecution, Hints, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -177,7 +177,8 @@ impl Prepared {
         let called = Instant::now();
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
-        let (output_shapes, on_device) = self.compute(bindings, budget, observer)?;
+        let (output_shapes, on_device) =
+            self.compute(bindings, budget, &options.hints, observer)?;
         let timing = if options.measure {
             let in_driver = called.elapsed();
             Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) }
@@ -193,6 +194,7 @@ impl Prepared {
         &self,
         bindings: Bindings,
         budget: Budget,
+        hints: &Hints,
         observer: Option<&dyn Observer>,
     ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
         // From here on every failure is the execution's, also one that never gets a slot.
@@ -207,7 +209,7 @@ impl Prepared {
         let program = program.ok_or(Interruption::Cancelled).map_err(EngineError::from)?;
         let launched = Instant::now();
         let span = tracing::debug_span!("execute").entered();
-        program.run(bindings, &RunContext { budget: &budget, observer })?;
+        program.run(bindings, &RunContext { budget: &budget, observer, hints })?;
         drop(span);
         let on_device = launched.elapsed();
         // Others may compute while outputs are written into files.

@@ -166,7 +166,7 @@ fn arguments_1_3(
         measure: measure(measure_code)?,
         deadline: deadline.to_canonical()?,
         loop_timeout: loop_timeout.to_canonical()?,
-        cancellation: None,
+        ..ExecutionOptions::default()
     };
     Ok((request, options))
 }

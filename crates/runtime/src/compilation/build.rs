@@ -6,8 +6,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::partition::cache::{CacheFiles, Caching};
 use crate::partition::{Partitioning, PlanOptions, compile};
-use nnhal_hal::{CacheToken, Deadline, ExecutionPreference, Priority};
-use std::collections::BTreeMap;
+use nnhal_hal::{CacheToken, Deadline, ExecutionPreference, Hints, Priority};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ pub struct CompilationBuilder {
     timeout: Option<Duration>,
     caching: Option<Caching>,
     partitioning: Partitioning,
-    attributes: BTreeMap<i32, Vec<u8>>,
+    attributes: Hints,
     state: State,
 }
 
@@ -80,7 +79,7 @@ impl CompilationBuilder {
             timeout: None,
             caching: None,
             partitioning,
-            attributes: BTreeMap::new(),
+            attributes: Hints::NONE,
             state: State::Building,
         }
     }
@@ -144,8 +143,8 @@ impl CompilationBuilder {
         Ok(())
     }
 
-    /// An attribute of an extension, for a compilation for one chosen device. Devices of this process
-    /// have no use for attributes: they are checked and kept.
+    /// An attribute of an extension, for a compilation for one chosen device, which gets it with the model; behind an interface
+    /// older than AIDL version 4 it does not.
     ///
     /// # Errors
     /// `BAD_DATA` if an attribute is given twice, or the compilation is for several devices;
@@ -158,13 +157,8 @@ impl CompilationBuilder {
     ) -> Result<()> {
         self.expect_building()?;
         self.expect_one_device("an attribute")?;
-        let code = self.model.devices().extension_operand_type(extension, number)?;
-        if self.attributes.insert(code, data.to_vec()).is_some() {
-            return Err(Error::bad_data(format!(
-                "attribute {number} of {extension} is given twice"
-            )));
-        }
-        Ok(())
+        let extensions = self.model.devices().extensions();
+        extensions.add_attribute(&mut self.attributes, extension, number, data)
     }
 
     /// How the model is given to devices: for all devices [`Partitioning::WithFallback`], for
@@ -191,6 +185,7 @@ impl CompilationBuilder {
             priority: self.priority,
             deadline: self.timeout.map(Deadline::after),
             caching: self.caching.take(),
+            hints: std::mem::take(&mut self.attributes),
         };
         let plan = compile(&self.model, &self.devices, self.partitioning, &options)?;
         let compilation = Compilation::new(

@@ -38,8 +38,9 @@ impl DeviceWork<'_> {
         options: &RunOptions<'_>,
     ) -> Result<Ran, Failure> {
         self.expect_no_empty_inputs(inputs)?;
-        // A channel carries no deadline.
-        let channel = self.channel.and_then(Option::as_ref).filter(|_| options.deadline.is_none());
+        // A channel carries no deadline and no hints.
+        let may_use_channel = options.deadline.is_none() && options.hints.is_empty();
+        let channel = self.channel.and_then(Option::as_ref).filter(|_| may_use_channel);
         let execute = |request: &Request| match channel {
             Some(burst) if request.pools.iter().all(is_memory) => {
                 match burst.execute(request, options.measure) {
@@ -331,6 +332,7 @@ fn execute(
         deadline: options.deadline,
         loop_timeout: options.loop_timeout,
         cancellation: None,
+        hints: options.hints.clone(),
     };
     prepared.execute(request, &options)
 }

@@ -6,7 +6,7 @@ use crate::background::Work;
 use crate::error::{Error, ResultCode};
 use crate::event::Completion;
 use nnhal_hal::background::NotRun;
-use nnhal_hal::{Deadline, ErrorStatus, FenceSignal, Priority, Timing};
+use nnhal_hal::{Deadline, ErrorStatus, FenceSignal, Hints, Priority, Timing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ pub(super) struct Started {
     pub(super) measure: bool,
     pub(super) deadline: Option<Deadline>,
     pub(super) loop_timeout: Option<Duration>,
+    pub(super) attributes: Arc<Hints>,
 }
 
 /// An asynchronous execution.

@@ -202,23 +202,18 @@ impl Execution {
         })
     }
 
-    /// An attribute of an extension, for a compilation for one chosen device. Devices of this process
-    /// have no use for attributes: they are checked and kept.
+    /// An attribute of an extension, for a compilation for one chosen device, which gets it with the request; behind an interface
+    /// older than AIDL version 4 it does not.
     ///
     /// # Errors
     /// `BAD_DATA` if an attribute is given twice, or the compilation is for several devices;
     /// `BAD_STATE` once started.
     pub fn add_extension_attribute(&self, extension: &str, number: u16, data: &[u8]) -> Result<()> {
         self.expect_one_device("an attribute")?;
-        let code =
-            self.compilation().model().devices().extension_operand_type(extension, number)?;
-        self.prepare(|state, _| {
-            if state.attributes.insert(code, data.to_vec()).is_some() {
-                return Err(Error::bad_data(format!(
-                    "attribute {number} of {extension} is given twice"
-                )));
-            }
-            Ok(())
+        self.prepare(|state, compilation| {
+            let attributes = Arc::make_mut(&mut state.attributes);
+            let extensions = compilation.model().devices().extensions();
+            extensions.add_attribute(attributes, extension, number, data)
         })
     }
 

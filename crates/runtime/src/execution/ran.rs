@@ -1,7 +1,7 @@
 //! [`RunOptions`] and [`Ran`]: how a plan or a step is run, and what that has come to.
 
 use crate::partition::value::Value;
-use nnhal_hal::{Deadline, OutputShape, Timing};
+use nnhal_hal::{Deadline, Hints, OutputShape, Timing};
 use std::time::Duration;
 
 /// How to run a plan.
@@ -10,6 +10,7 @@ pub(super) struct RunOptions<'a> {
     pub(super) measure: bool,
     pub(super) deadline: Option<Deadline>,
     pub(super) loop_timeout: Option<Duration>,
+    pub(super) hints: &'a Hints,
     /// Channels for executions in close succession, by step.
     pub(super) channels: &'a [Option<Box<dyn nnhal_hal::Burst>>],
 }

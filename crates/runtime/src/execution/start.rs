@@ -14,7 +14,8 @@ use crate::event::{Completion, Event};
 use crate::operand::is_fully_specified;
 use crate::partition::value::{Target, Value};
 use nnhal_hal::{
-    Deadline, ExecutionOptions, FencedExecution, OutputShape, Request, RequestArgument, SyncFence,
+    Deadline, ExecutionOptions, FencedExecution, Hints, OutputShape, Request, RequestArgument,
+    SyncFence,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -131,6 +132,7 @@ impl Execution {
             measure: state.measure,
             deadline: state.timeout.map(Deadline::after),
             loop_timeout: state.loop_timeout,
+            attributes: Arc::clone(&state.attributes),
         })
     }
 
@@ -166,6 +168,7 @@ impl Execution {
             measure: started.measure,
             deadline: started.deadline,
             loop_timeout: started.loop_timeout,
+            hints: &started.attributes,
             channels,
         };
         let bound = Bound::new(compilation, &started.arguments)?;
@@ -215,8 +218,10 @@ impl Execution {
         let Some(step) = self.compilation().plan().single() else {
             return Err(Error::failed("several devices compute"));
         };
-        let Started { measure, deadline, loop_timeout, .. } = fenced.started;
-        let options = ExecutionOptions { measure, deadline, loop_timeout, cancellation: None };
+        let Started { measure, deadline, loop_timeout, ref attributes, .. } = fenced.started;
+        let hints = Hints::clone(attributes);
+        let options =
+            ExecutionOptions { measure, deadline, loop_timeout, cancellation: None, hints };
         let launched =
             step.prepared.execute_fenced(request, &fenced.fences, &options, fenced.timeout)?;
         let FencedExecution { sync_fence, info } = launched;

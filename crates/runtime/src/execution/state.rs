@@ -4,8 +4,7 @@ use super::arguments::Arguments;
 use super::{DurationCode, OutputDimensions};
 use crate::error::{Error, Result, ResultCode};
 use nnhal_hal::device::FencedExecutionInfo;
-use nnhal_hal::{OutputShape, Timing};
-use std::collections::BTreeMap;
+use nnhal_hal::{Hints, OutputShape, Timing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +34,8 @@ pub(super) struct State {
     pub(super) reusable: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) loop_timeout: Option<Duration>,
-    pub(super) attributes: BTreeMap<i32, Vec<u8>>,
+    /// As the arguments.
+    pub(super) attributes: Arc<Hints>,
     /// Of the last execution that got so far.
     output_shapes: Vec<OutputShape>,
     timing: Times,
@@ -76,7 +76,7 @@ impl State {
             reusable: false,
             timeout: None,
             loop_timeout: None,
-            attributes: BTreeMap::new(),
+            attributes: Arc::default(),
             output_shapes: Vec::new(),
             timing: Times::Known(Timing::NONE, Timing::NONE),
         }

@@ -22,7 +22,7 @@ use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use cache::Caching;
-use nnhal_hal::{Deadline, ExecutionPreference, Priority};
+use nnhal_hal::{Deadline, ExecutionPreference, Hints, Priority};
 use plan::Plan;
 
 /// How a model is given to devices.
@@ -51,11 +51,12 @@ pub(crate) struct PlanOptions {
     pub(crate) priority: Priority,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) caching: Option<Caching>,
+    pub(crate) hints: Hints,
 }
 
 impl PlanOptions {
     fn without_caching(&self) -> Self {
-        Self { caching: None, ..*self }
+        Self { caching: None, hints: self.hints.clone(), ..*self }
     }
 }
 

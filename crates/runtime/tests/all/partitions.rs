@@ -328,3 +328,47 @@ fn a_value_without_elements_between_devices_sends_all_to_the_fallback_device() {
     execution.compute().unwrap();
     assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [0]);
 }
+
+#[test]
+fn attributes_of_extensions_reach_the_device() {
+    let device = Scripted::new("test-all", |_, _| true);
+    let faults = device.faults();
+    let devices = Devices::new([Arc::new(device) as Arc<dyn HalDevice>]);
+    let model = polynomial(&devices, &[2]).unwrap();
+    let mut builder = CompilationBuilder::for_devices(&model, &devices.list()[..1]).unwrap();
+    builder.add_extension_attribute("com.example.a", 7, &[1, 2]).unwrap();
+    builder.add_extension_attribute("com.example.b", 7, &[]).unwrap();
+    builder.add_extension_attribute("com.example.a", 0xFFFF, &[3]).unwrap();
+    let compilation = builder.finish().unwrap();
+    let with_attribute = |execution: &Execution, value: u8| {
+        execution.add_extension_attribute("com.example.a", 1, &[value]).unwrap();
+    };
+    compute_with(&compilation, |execution| {
+        with_attribute(execution, 4);
+        execution.compute()
+    })
+    .unwrap();
+    let burst = Burst::new(&compilation);
+    compute_with(&compilation, |execution| {
+        with_attribute(execution, 5);
+        execution.burst_compute(&burst)
+    })
+    .unwrap();
+    compute_with(&compilation, |execution| {
+        with_attribute(execution, 6);
+        execution.start_compute()?.wait()
+    })
+    .unwrap();
+    compute_with(&compilation, |execution| execution.burst_compute(&burst)).unwrap();
+    assert_eq!(count(&faults.bursts), 1, "a burst has no place for attributes");
+
+    let seen = faults.hints.lock().unwrap();
+    let [of_compilation, of_executions @ ..] = &seen[..] else { panic!("nothing was prepared") };
+    let value = |name, number| of_compilation.get(name, number);
+    assert_eq!(value("com.example.a", 7), Some(&[1, 2][..]));
+    assert_eq!(value("com.example.a", 0xFFFF), Some(&[3][..]));
+    assert_eq!(value("com.example.b", 7), Some(&[][..]));
+    assert_eq!(of_compilation.values.len(), 3);
+    let values: Vec<_> = of_executions.iter().map(|it| it.get("com.example.a", 1)).collect();
+    assert_eq!(values, [Some(&[4][..]), Some(&[5]), Some(&[6])]);
+}

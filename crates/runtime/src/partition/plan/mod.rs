@@ -510,6 +510,7 @@ fn prepare(
         preference: options.preference,
         priority: options.priority,
         deadline: options.deadline,
+        hints: options.hints.clone(),
         ..PrepareOptions::default()
     };
     let drafts = key.map(|key| key.save_to(device, &mut prepare));

@@ -2,11 +2,12 @@
 
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
-    Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model, OperationType,
-    PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support, SyncFence,
+    Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Hints, Model,
+    OperationType, PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support,
+    SyncFence,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Whether a device can do the operation at this place.
@@ -42,6 +43,8 @@ pub struct Faults {
     pub allocations: AtomicUsize,
     /// Executions behind fences so far.
     pub fenced: AtomicUsize,
+    /// What extensions said of each preparation and execution so far.
+    pub hints: Mutex<Vec<Hints>>,
     /// Whether executions panic.
     pub panics: std::sync::atomic::AtomicBool,
 }
@@ -152,6 +155,7 @@ impl Device for Scripted {
     ) -> Result<Arc<dyn PreparedModel>> {
         assert!(version <= self.version, "asked for {version}");
         self.faults.preparations.fetch_add(1, Ordering::Relaxed);
+        self.faults.hints.lock().unwrap().push(options.hints.clone());
         if Faults::strikes(&self.faults.failing_preparations) {
             return Err(Error::failure("preparing fails by script"));
         }
@@ -202,6 +206,7 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
+        self.faults.hints.lock().unwrap().push(options.hints.clone());
         self.strike()?;
         self.inner.execute(request, options)
     }
@@ -214,6 +219,7 @@ impl PreparedModel for Prepared {
         timeout_after_fences: Option<Duration>,
     ) -> Result<FencedExecution> {
         self.faults.fenced.fetch_add(1, Ordering::Relaxed);
+        self.faults.hints.lock().unwrap().push(options.hints.clone());
         self.strike()?;
         self.inner.execute_fenced(request, wait_for, options, timeout_after_fences)
     }
