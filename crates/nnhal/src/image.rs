@@ -140,6 +140,14 @@ fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
     limits.max_alloc = Some(DECODED_LIMIT);
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    // The limits are the decoder's, and the pixels are none of what it takes itself.
+    let (width, height) = decoder.dimensions();
+    let bytes = decoder.total_bytes();
+    if bytes > DECODED_LIMIT {
+        return Err(format!(
+            "an image of {width} x {height} pixels takes {bytes} bytes, and {DECODED_LIMIT} is the limit"
+        ));
+    }
     // What cannot be read of it does not turn the image.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let image = DynamicImage::from_decoder(decoder);
@@ -248,6 +256,24 @@ mod tests {
         let file = tempfile::Builder::new().suffix(".png").tempfile().unwrap();
         ::image::GrayImage::from_raw(2, 1, vec![0, 255]).unwrap().save(file.path()).unwrap();
         file
+    }
+
+    #[test]
+    fn sec_a_small_file_that_claims_a_large_image_is_refused() {
+        let file = tempfile::Builder::new().suffix(".bmp").tempfile().unwrap();
+        ::image::RgbImage::new(2, 2).save(file.path()).unwrap();
+        let mut bytes = std::fs::read(file.path()).unwrap();
+        // Width and height of a BMP.
+        for at in [18, 22] {
+            bytes[at..at + 4].copy_from_slice(&30_000_i32.to_le_bytes());
+        }
+        let info = info(OperandType::TensorFloat32, 0.0, 0);
+        let shape = [Some(1), Some(1), Some(2), Some(3)];
+        let normalization = Normalization::default_for(&info);
+        let refused = load_bytes(&bytes, file.path(), &info, &shape, normalization);
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("30000 x 30000"), "{message}");
+        assert!(message.contains("2700000000 bytes"), "{message}");
     }
 
     #[test]

@@ -583,7 +583,8 @@ impl Model {
     }
 
     /// Whether lengths that the file leaves open are those of its example here, because an operator
-    /// has a counterpart for known lengths only. A session prepares the model anew for other lengths.
+    /// has a counterpart for known lengths only. A session prepares the model anew for other lengths. If not even the file's own
+    /// operators take its example, open lengths are 8, 32, 128 or 512, the first that they take.
     pub fn has_example_shapes(&self) -> bool {
         self.0.has_example_shapes
     }

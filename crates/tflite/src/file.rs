@@ -288,6 +288,27 @@ impl<'a> File<'a> {
         }
     }
 
+    /// Inputs of the main subgraph that leave lengths open, and which axes; not the first one, which is the batch mostly.
+    pub(crate) fn open_lengths(&self) -> Vec<(usize, usize)> {
+        let main = &self.graphs[self.main];
+        let open = main.inputs.iter().flat_map(|input| {
+            let lengths = main.tensors[*input].signature.iter().flatten().enumerate();
+            lengths.filter(|(axis, it)| *axis > 0 && it.is_none()).map(|(axis, _)| (*input, axis))
+        });
+        open.collect()
+    }
+
+    /// Gives lengths of inputs another value than the file's example has.
+    pub(crate) fn set_lengths(&mut self, open: &[(usize, usize)], length: u32) {
+        let main = &mut self.graphs[self.main];
+        for (input, axis) in open {
+            if let Some(of_example) = main.tensors[*input].shape.get_mut(*axis) {
+                *of_example = length;
+                self.is_reshaped = true;
+            }
+        }
+    }
+
     /// Whether any input of a subgraph has lengths that are not known.
     pub(crate) fn leaves_lengths_open(&self) -> bool {
         self.graphs.iter().any(|graph| {

@@ -98,8 +98,9 @@ pub struct Import {
     /// By operation of the main subgraph: where it comes from.
     pub operator_origin: Vec<OperatorOrigin>,
     /// Whether lengths that the file leaves open were fixed to those of its example, since an
-    /// operator has a counterpart for known lengths only (SHAPE, for one). For other lengths the file
-    /// is imported anew, with [`ImportOptions::shapes`].
+    /// operator has a counterpart for known lengths only (SHAPE, for one). Where its operators do not take the example, whose
+    /// open lengths are 1 mostly, it has another: the first of 8, 32, 128 and 512 for all of them that does. For other lengths
+    /// the file is imported anew, with [`ImportOptions::shapes`].
     pub has_example_shapes: bool,
     /// The file's own description.
     pub description: String,

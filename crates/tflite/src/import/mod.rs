@@ -58,6 +58,9 @@ use variables::{FollowedVariables, Passed, Variables, is_handle};
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
 
+/// Open lengths that are tried where those of the file's example do not do. Networks halve them again and again.
+const EXAMPLE_LENGTHS: [u32; 4] = [8, 32, 128, 512];
+
 /// Operators without a counterpart that an error lists; the others are counted.
 const MOST_LISTED: usize = 1000;
 /// Tensors of one operator that an error names.
@@ -74,7 +77,8 @@ type Imported<T = ()> = Result<T, Reason>;
 ///
 /// Some operators have a counterpart for known lengths only. If that is the trouble, the lengths of
 /// inputs are fixed to those of the example that every file has, and everything follows from them.
-/// Whatever is wrong then is what is reported: with open lengths more is.
+/// Whatever is wrong then is what is reported: with open lengths more is. Before that the open lengths
+/// are given others than the example's, which is 1 for most of them: a window is wider than that.
 pub(crate) fn import(file: &mut File<'_>, stored: &Stored) -> Result<Import, ImportError> {
     let outcome = import_as_declared(file, stored);
     let is_usable = match &outcome {
@@ -85,12 +89,22 @@ pub(crate) fn import(file: &mut File<'_>, stored: &Stored) -> Result<Import, Imp
     if is_usable || !file.leaves_lengths_open() {
         return outcome;
     }
+    let open = file.open_lengths();
     file.close_lengths_of_inputs();
-    match import_as_declared(file, stored) {
-        Ok(import) => Ok(Import { has_example_shapes: true, ..import }),
-        Err(_) if outcome.is_ok() => outcome,
-        Err(error) => Err(error),
+    let error = match import_as_declared(file, stored) {
+        Ok(import) => return Ok(Import { has_example_shapes: true, ..import }),
+        Err(_) if outcome.is_ok() => return outcome,
+        Err(error) => error,
+    };
+    if matches!(error, ImportError::Unsupported { .. }) && !open.is_empty() {
+        for length in EXAMPLE_LENGTHS {
+            file.set_lengths(&open, length);
+            if let Ok(import) = import_as_declared(file, stored) {
+                return Ok(Import { has_example_shapes: true, ..import });
+            }
+        }
     }
+    Err(error)
 }
 
 fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, ImportError> {

@@ -570,6 +570,42 @@ fn open_lengths_stay_open_until_an_operator_needs_them() {
 }
 
 #[test]
+fn an_example_that_its_own_operators_do_not_take_is_replaced() {
+    let draft = |window: i32, batch: i32| {
+        let mut draft = Draft::new();
+        let x = draft.tensor(T::Float32, &[1, 1, 1, 3]);
+        draft.tensor_mut(x).shape_signature = Some(vec![batch, -1, -1, 3]);
+        let y = draft.tensor(T::Float32, &[1, 1, 1, 3]);
+        let options = crate::schema::Pool2DOptions {
+            padding: crate::schema::Padding::Valid,
+            filter_width: window,
+            filter_height: window,
+            stride_w: window,
+            stride_h: window,
+            ..crate::schema::Pool2DOptions::default()
+        };
+        let options = BuiltinOptions::Pool2DOptions(Box::new(options));
+        draft.operator(B::MaxPool2d, &[x], &[y], Some(options));
+        let shape = draft.tensor(T::Int32, &[4]);
+        draft.operator(B::Shape, &[y], &[shape], None);
+        draft.ends(0, &[x], &[y, shape]);
+        draft
+    };
+    for (window, length) in [(1, 1), (2, 8), (9, 32), (200, 512)] {
+        let import = import(&draft(window, -1));
+        assert!(import.has_example_shapes);
+        let expected = [Some(1), Some(length), Some(length), Some(3)];
+        assert_eq!(import.inputs[0].shape, expected, "a window of {window}");
+        let declared = Some(vec![None, None, None, Some(3)]);
+        assert_eq!(import.inputs[0].shape_signature, declared, "the file's own word stays");
+        let out = length / window.unsigned_abs();
+        assert_eq!(import.outputs[0].shape, [Some(1), Some(out), Some(out), Some(3)]);
+    }
+    let reasons = import_bytes(&draft(600, -1).bytes()).unwrap_err().to_string();
+    assert!(reasons.contains("600 wide") && reasons.contains("an axis of 1"), "{reasons}");
+}
+
+#[test]
 fn one_hot_compares_and_selects() {
     let mut draft = Draft::new();
     let indices = draft.tensor(T::Int32, &[3]);
