@@ -22,7 +22,7 @@ pub struct InputArguments {
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub seed: u64,
     /// Taken from each pixel (0 to 255) of an image [default: fits the input's type]
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = finite)]
     pub mean: Option<f32>,
     /// Divides each pixel of an image, after the mean is taken [default: fits the input's type]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = divisor)]
@@ -96,8 +96,13 @@ pub const SHAPE_HINT: &str = "its inputs leave lengths open, so that others than
 
 /// A number that something is divided by.
 fn divisor(text: &str) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
+    let number = finite(text)?;
     if number.is_normal() { Ok(number) } else { Err("it divides, and must not be 0".into()) }
+}
+
+fn finite(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
+    if number.is_finite() { Ok(number) } else { Err("it must be finite".into()) }
 }
 
 /// Most bytes that are read from a pipe.

@@ -149,7 +149,7 @@ impl Options {
             "profile" => self.profile = Some(Some(value).filter(|it| !it.is_empty())?.into()),
             "allow_fp16" => self.allow_fp16 = truth(value)?,
             "share_weights" => self.share_weights = truth(value)?,
-            "log" => self.log = Some(value.parse().ok()?),
+            "log" => self.log = Some(nnhal_settings::log_filter(value).ok()?.parse().ok()?),
             _ => return None,
         }
         Some(())
@@ -218,6 +218,7 @@ mod tests {
             ("allow_fp16", "perhaps"),
             ("share_weights", "2"),
             ("log", "=="),
+            ("log", "loud"),
         ] {
             let error = parse(&[(key, value)]).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains(value), "{error}");

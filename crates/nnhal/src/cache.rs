@@ -99,7 +99,10 @@ impl<'a> Entry<'a> {
     /// The prepared model, if the folder has it and the device takes it.
     fn load(&self) -> Option<Program> {
         // Devices want files that are open for both, though they only read it.
-        let file = File::options().read(true).write(true).open(&self.path).ok()?;
+        let file = match File::options().read(true).write(true).open(&self.path) {
+            Err(error) if is_read_only(&error) => copy(&self.path).ok()?,
+            file => file.ok()?,
+        };
         let known = KnownFile::settled(TOKEN, &file, 0, 0);
         let is_unchanged = || known.is_some() && KnownFile::of(TOKEN, &file, 0, 0) == known;
         let shared = || self.load_from(&file, CacheTrust::WhileInUse);
@@ -143,17 +146,37 @@ impl<'a> Entry<'a> {
         let model_cache = vec![copy.into()];
         let prepared =
             prepare(PrepareOptions { model_cache, token: self.token, ..PrepareOptions::default() });
+        // A device that could not save it, on a full disk for one, is none that fails.
+        let is_saved = file.metadata().is_ok_and(|it| it.len() > 0);
         let outcome = match &prepared {
-            Ok(_) => std::fs::rename(&partial, &self.path),
-            Err(_) => std::fs::remove_file(&partial),
+            Ok(_) if is_saved => std::fs::rename(&partial, &self.path),
+            _ => std::fs::remove_file(&partial),
         };
         let prepared = prepared?;
         outcome.map_err(Error::file(&self.path))?;
+        if !is_saved {
+            let path = self.path.display();
+            tracing::warn!(%path, "the prepared model could not be kept");
+            return Ok(prepared);
+        }
         if let Some(known) = KnownFile::settled(TOKEN, &file, 0, 0) {
             known.remember(&self.token);
         }
         Ok(prepared)
     }
+}
+
+/// Whether a file cannot be opened for writing, and perhaps for reading.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
+/// A file in memory with the same bytes.
+fn copy(path: &Path) -> io::Result<File> {
+    let mut copy: File =
+        rustix::fs::memfd_create("nnhal-prepared", rustix::fs::MemfdFlags::CLOEXEC)?.into();
+    io::copy(&mut File::open(path)?, &mut copy)?;
+    Ok(copy)
 }
 
 /// A new file that no one else can write, in the place of one that was left there.
@@ -213,6 +236,20 @@ mod tests {
         let deadline = Deadline::after(Duration::from_millis(30));
         assert!(wait_for_turn(&path, Some(deadline)).is_none());
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_read_by_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept.nnhal");
+        std::fs::write(&path, "prepared").unwrap();
+        let mut copied = copy(&path).unwrap();
+        io::Seek::rewind(&mut copied).unwrap();
+        assert_eq!(io::read_to_string(&mut copied).unwrap(), "prepared");
+        for kind in [io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied] {
+            assert!(is_read_only(&kind.into()));
+        }
+        assert!(!is_read_only(&io::ErrorKind::NotFound.into()));
     }
 
     #[test]

@@ -8,9 +8,10 @@ use crate::tensor::Tensor;
 use nnhal_driver::known_files::{self, Hash};
 use nnhal_driver::side_by_side::side_by_side;
 use nnhal_hal::Memory;
+use nnhal_hal::memory::MemoryError;
 use nnhal_tflite::graph::{Graph, Stored};
 use nnhal_tflite::{
-    FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State,
+    FileDescription, Import, ImportError, ImportOptions, OperatorDescription, OperatorOrigin, State,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,9 @@ impl Source<'_> {
             Self::Memory(memory) => (Ok(memory), None),
         };
         match memory {
+            Err(ImportError::Memory(MemoryError::Empty { .. })) => {
+                Err(Error::Import { path, source: ImportError::Format("it is empty".into()) })
+            }
             Ok(memory) => Ok((memory, path)),
             Err(source) => Err(Error::Import { path, source }),
         }

@@ -169,6 +169,15 @@ fn in_c_order<T: Copy>(
 
 /// All that comes before the elements, if the parser may have it.
 fn read_header(file: &mut impl Read) -> std::io::Result<Cursor<Vec<u8>>> {
+    header(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            std::io::Error::new(error.kind(), "the .npy file breaks off in its header")
+        }
+        _ => error,
+    })
+}
+
+fn header(file: &mut impl Read) -> std::io::Result<Cursor<Vec<u8>>> {
     let wrong = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     let mut bytes = vec![0; 8];
     file.read_exact(&mut bytes)?;

@@ -1,6 +1,7 @@
 //! [`SessionOptions`]: where and how a model runs. [`RunOptions`]: how one run does.
 
 use nnhal_hal::memory::WeightPool;
+use nnhal_hal::time::LOOP_TIMEOUT_MAXIMUM;
 use nnhal_hal::{Cancellation, Deadline, Device, ExecutionOptions, ExecutionPreference, Priority};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -105,7 +106,7 @@ impl SessionOptions {
         Self { run_timeout: Some(timeout), ..self }
     }
 
-    /// For how long each WHILE of the model may run: 2 s unless said otherwise, 15 s at most.
+    /// For how long each WHILE of the model may run: 15 s, the most that devices allow, unless less is said.
     #[must_use]
     pub fn loop_timeout(self, timeout: Duration) -> Self {
         Self { loop_timeout: Some(timeout), ..self }
@@ -186,7 +187,7 @@ impl RunOptions {
         ExecutionOptions {
             measure: self.measure,
             deadline: self.timeout.or(session.run_timeout).map(Deadline::after),
-            loop_timeout: session.loop_timeout,
+            loop_timeout: session.loop_timeout.or(Some(LOOP_TIMEOUT_MAXIMUM)),
             cancellation: self.cancellation.clone(),
             ..ExecutionOptions::default()
         }

@@ -86,7 +86,9 @@ fn interpreted(place: OperationPlace, dimensions: Vec<u32>) -> PlannedStep {
         writes: Vec::new(),
         scratch: 0..0,
         plan: 0,
-        why_reference: Some("no plan has it: lengths depend on values".to_owned()),
+        why_reference: Some(
+            "it is interpreted: the device plans nothing, or lengths depend on values".to_owned(),
+        ),
     }
 }
 

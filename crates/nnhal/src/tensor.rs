@@ -374,7 +374,9 @@ pub(crate) fn encode_reals(
     fn put<const N: usize>(reals: &[f32], bytes: &mut Vec<u8>, encode: impl Fn(f32) -> [u8; N]) {
         bytes.extend(reals.iter().flat_map(|real| encode(*real)));
     }
-    bytes.reserve(reals.len() * data_type.size().unwrap_or(1));
+    let length = reals.len().saturating_mul(data_type.size().unwrap_or(1));
+    let too_large = |_| Error::TooLarge { data_type, shape: vec![reals.len()] };
+    bytes.try_reserve_exact(length).map_err(too_large)?;
     if let (Some(Quantization { scale, zero_point }), Some((least, greatest))) =
         (quantization, data_type.integer_range())
         && data_type.size() <= Some(2)

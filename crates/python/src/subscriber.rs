@@ -41,8 +41,8 @@ pub(crate) fn installed() -> Option<&'static Installed> {
 /// The filter cannot be read.
 #[pyfunction]
 pub(crate) fn start_log(filter: &str) -> PyResult<bool> {
-    let filter = filter
-        .parse::<Targets>()
-        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    let wrong = pyo3::exceptions::PyValueError::new_err::<String>;
+    let filter = nnhal_settings::log_filter(filter).map_err(wrong)?;
+    let filter = filter.parse::<Targets>().map_err(|error| wrong(error.to_string()))?;
     Ok(installed().is_some_and(|it| it.lines.reload(filter).is_ok()))
 }

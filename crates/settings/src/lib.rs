@@ -247,24 +247,30 @@ pub fn processors() -> NonZeroUsize {
 /// # Errors
 /// It has a level that there is not.
 pub fn log() -> Result<Option<String>, SettingError> {
+    LOG.parse(|text| log_filter(text).map_err(Some))
+}
+
+/// A filter as [`LOG`] takes it, in the words of `tracing`, which itself takes any word for the name of a module.
+///
+/// # Errors
+/// Why it is none.
+pub fn log_filter(text: &str) -> Result<String, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-    LOG.parse(|text| {
-        let directive = |directive: &str| {
-            let (module, level) = match directive.trim().split_once('=') {
-                Some((module, level)) => (format!("{}=", module.trim()), level.trim()),
-                None => (String::new(), directive.trim()),
-            };
-            let level = match &*level.to_ascii_lowercase() {
-                "0" => "off".to_owned(),
-                "1" => "error".to_owned(),
-                level if LEVELS.contains(&level) => level.to_owned(),
-                _ => return Err(Some(format!("there is no level {level:?}"))),
-            };
-            Ok(module + &level)
+    let directive = |directive: &str| {
+        let (module, level) = match directive.trim().split_once('=') {
+            Some((module, level)) => (format!("{}=", module.trim()), level.trim()),
+            None => (String::new(), directive.trim()),
         };
-        let all: Vec<String> = text.split(',').map(directive).collect::<Result<_, _>>()?;
-        Ok(all.join(","))
-    })
+        let level = match &*level.to_ascii_lowercase() {
+            "0" => "off".to_owned(),
+            "1" => "error".to_owned(),
+            level if LEVELS.contains(&level) => level.to_owned(),
+            _ => return Err(format!("there is no level {level:?}")),
+        };
+        Ok(module + &level)
+    };
+    let all: Vec<String> = text.split(',').map(directive).collect::<Result<_, _>>()?;
+    Ok(all.join(","))
 }
 
 /// The table of `docs/settings.md`.

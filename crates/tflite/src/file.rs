@@ -266,8 +266,15 @@ impl<'a> File<'a> {
             self.has_other_ranks |= tensor.shape.len() != shape.len();
             let fits = fits || may_contradict;
             if !fits || shape.contains(&0) {
+                let shown = |lengths: &[Option<u32>]| {
+                    let shown = lengths.iter().map(|it| it.map_or("?".into(), |it| it.to_string()));
+                    shown.collect::<Vec<String>>().join(", ")
+                };
                 let what = match &tensor.signature {
-                    Some(open) => format!("the shape {shape:?} does not fit {open:?}"),
+                    _ if fits => {
+                        format!("the shape {shape:?} has a length of 0, and 1 is the least")
+                    }
+                    Some(open) => format!("the shape {shape:?} does not fit [{}]", shown(open)),
                     None => format!("the shape {shape:?} is not {:?}", tensor.shape),
                 };
                 return Err(malformed(format!("input {position}"))(what));

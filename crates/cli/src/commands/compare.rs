@@ -36,10 +36,10 @@ pub struct Arguments {
     #[command(flatten)]
     threads: Threads,
     /// Largest absolute difference of floats [default: by type and depth]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = tolerance)]
     atol: Option<f64>,
     /// Largest relative difference of floats, beside --atol [default: by type and depth]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = tolerance)]
     rtol: Option<f64>,
     /// Largest difference of stored integers [default: by type and depth]
     #[arg(long, value_name = "N")]
@@ -51,6 +51,11 @@ pub struct Arguments {
 
 /// The device that computes as `nnhal-reference` does.
 pub const REFERENCE: &str = "nnhal-reference";
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if number >= 0.0 { Ok(number) } else { Err("a difference is 0 or more".into()) }
+}
 
 /// Compares two devices.
 pub fn run(arguments: &Arguments) -> Result<()> {

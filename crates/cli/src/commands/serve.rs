@@ -19,10 +19,10 @@ pub struct Arguments {
     /// The model repository: a folder for each model, in it one for each version
     #[arg(long, value_name = "DIR")]
     models: PathBuf,
-    /// Where to listen for HTTP: 127.0.0.1:8000
+    /// Where to listen for HTTP, such as 127.0.0.1:8000; not at all without it
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
-    /// Where to listen for gRPC: 127.0.0.1:8001
+    /// Where to listen for gRPC, such as 127.0.0.1:8001; not at all without it
     #[arg(long, value_name = "ADDRESS")]
     grpc: Option<SocketAddr>,
     /// A file of bearer tokens, one a line, of 16 bytes or more; a request needs one of them

@@ -36,6 +36,11 @@ MediaPipe's custom operators run too, which LiteRT does not have, so that they h
 `MaxPoolingWithArgmax2D` and `MaxUnpooling2D`. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with
 attention with MediaPipe itself.
 
+What differs and has no case: ADD, MUL and ABS of 16-bit integers without quantization saturate, and LiteRT's wrap around; LOG of 8-bit
+integers gives the zero point for negative values, and LiteRT the least value; FLOOR_DIV and FLOOR_MOD of integers by 0 give 0, and
+LiteRT fails; a NaN becomes the integer 0, and LiteRT's CAST gives the greatest. BROADCAST_TO takes shapes that are known at import only,
+and TRANSPOSE permutations without negative numbers where they are computed.
+
 ";
 
 const NEVER: &str = "
