@@ -61,7 +61,7 @@ pub(super) const LINE: usize = 16;
 
 /// Asks for a cache line that will be read before long; any address will do.
 #[inline(always)]
-pub(super) fn prefetch(address: *const f32) {
+pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

@@ -12,8 +12,8 @@
 use super::avx512::Vnni;
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Sums};
-use super::{Ahead, ChannelLanes, DEPTH, Grid, Tile};
+use super::tiles::{self, Arithmetic, Sums, Target, Work, add_terms};
+use super::{Ahead, DEPTH, Grid, Tile};
 use crate::amx::{ROW_BYTES, TILE_ROWS};
 use crate::requantize::LANES;
 use std::arch::asm;
@@ -49,13 +49,7 @@ struct Buffer {
 /// # Safety
 /// As of [`tiles::compute`]; the rows are copies, one behind the other, and this thread's tiles are
 /// [set up](crate::amx::TileRegisters).
-pub(super) unsafe fn compute(
-    problem: &Problem,
-    block: &Block,
-    tile: &Tile<'_>,
-    tiles: usize,
-    ahead: &mut Ahead,
-) {
+pub(super) unsafe fn compute(Work { problem, block, tile, tiles, ahead }: Work<'_>) {
     let rows = tile.rows * tiles;
     let all = Tile { rows, ..*tile };
     // SAFETY: the caller's promises; who has AMX's tiles has AVX-512. The table has an address for each row, and each
@@ -63,7 +57,7 @@ pub(super) unsafe fn compute(
     unsafe {
         if rows < TILE_ROWS {
             for (part, tiles) in all.parts(Vnni::ROWS[block.vectors]) {
-                tiles::compute::<Vnni>(problem, block, &part, tiles, ahead);
+                tiles::compute::<Vnni>(Work { problem, block, tile: &part, tiles, ahead });
             }
             return;
         }
@@ -167,6 +161,7 @@ unsafe fn all_rows<const W: usize>(
     ahead: &mut Ahead,
 ) {
     let lanes: &[_; W] = grid.lanes.try_into().expect("one for each vector");
+    let all = Target { problem, block, lanes, output: grid.output, step: grid.output_step };
     // Without a product no sums would be written.
     assert!(grid.run_bytes > 0 && !grid.runs.is_empty(), "nothing to multiply");
     assert!(grid.wanted > 0 && grid.wanted <= grid.line, "{grid:?}");
@@ -225,18 +220,16 @@ unsafe fn all_rows<const W: usize>(
                 next = cursor.walk(grid, before(cursor), |row, count, pixel| {
                     let at = |index: usize| {
                         let terms = grid.row_terms.map(|terms| &terms[pixel + index..]);
-                        let to = (pixel + index).wrapping_mul(grid.output_step);
                         let from = of_tile.add((row + index) * W * LANES);
-                        (from, terms, (grid.output.wrapping_add(to), grid.output_step))
+                        (from, terms, Target { output: all.row(pixel + index), ..all })
                     };
                     if count < FINISHED_ROWS {
                         for index in 0..count {
-                            finish::<1, W>(problem, block, lanes, at(index));
+                            finish::<1, W>(at(index));
                         }
                     } else {
                         for index in (0..count).step_by(FINISHED_ROWS) {
-                            let index = index.min(count - FINISHED_ROWS);
-                            finish::<FINISHED_ROWS, W>(problem, block, lanes, at(index));
+                            finish::<FINISHED_ROWS, W>(at(index.min(count - FINISHED_ROWS)));
                         }
                     }
                 });
@@ -245,37 +238,28 @@ unsafe fn all_rows<const W: usize>(
     }
 }
 
-/// Adds what sums begin with, requantizes and stores `R` rows: the sums, what each row's get in addition, and the place of
-/// the outputs and the distance of those of the next row.
+/// Adds what sums begin with, requantizes and stores `R` rows: the sums, what each row's get in addition, and where the
+/// outputs go.
 ///
 /// # Safety
 /// As of [`Sums::finish`]; there are sums of `R` rows and `W` vectors, on a line, and a term for each if there are
 /// any; the caller has AVX-512.
 #[inline(always)]
 unsafe fn finish<const R: usize, const W: usize>(
-    problem: &Problem,
-    block: &Block,
-    lanes: &[ChannelLanes; W],
-    (from, terms, output): (*const i32, Option<&[i32]>, (*mut u8, usize)),
+    (from, terms, target): (*const i32, Option<&[i32]>, Target<'_, W>),
 ) {
     // SAFETY: the caller's promises.
     unsafe {
-        let mut sums = [[<__m512i as Sums>::load(&lanes[0].bias); W]; R];
+        let mut sums = [[__m512i::load(&target.lanes[0].bias); W]; R];
         for v in 0..W {
-            let bias = <__m512i as Sums>::load(&lanes[v].bias);
+            let bias = __m512i::load(&target.lanes[v].bias);
             for (r, row) in sums.iter_mut().enumerate() {
                 let products = _mm512_load_si512(from.add((r * W + v) * LANES).cast());
                 row[v] = _mm512_add_epi32(products, bias);
             }
         }
-        if let Some(terms) = terms {
-            for (row, &term) in sums.iter_mut().zip(terms) {
-                for sums in row {
-                    *sums = _mm512_add_epi32(*sums, _mm512_set1_epi32(term));
-                }
-            }
-        }
-        <__m512i as Sums>::finish::<R, W>(problem, block, lanes, output, sums);
+        add_terms(&mut sums, terms);
+        __m512i::finish::<R, W>(target, sums);
     }
 }
 

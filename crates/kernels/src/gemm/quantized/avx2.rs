@@ -9,10 +9,7 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
-use super::block::Block;
-use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Sums, Words, kernel, requantize_rows, tiles};
-use super::{Ahead, ChannelLanes, Tile};
+use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles};
 use crate::requantize::avx2::{Constants, Limits};
 use crate::requantize::{Form, LANES};
 use std::arch::x86_64::*;
@@ -21,6 +18,13 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct Vnni {
     flip: __m256i,
+}
+
+impl Default for Vnni {
+    #[inline(always)]
+    fn default() -> Self {
+        Self { flip: bytemuck::cast([i8::MIN; 32]) }
+    }
 }
 
 impl Arithmetic for Vnni {
@@ -33,18 +37,6 @@ impl Arithmetic for Vnni {
     const PACKING: Packing = Packing::Bytes;
 
     const FLIPS_INPUTS: bool = true;
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        // SAFETY: the trait's promise.
-        Self { flip: unsafe { _mm256_set1_epi8(i8::MIN) } }
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m256i; 2] {
-        // SAFETY: the caller's promise: whole lines.
-        unsafe { [_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast())] }
-    }
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> __m256i {
@@ -75,7 +67,7 @@ impl Arithmetic for Vnni {
 }
 
 /// With AVX2 alone.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Pairs;
 
 impl Arithmetic for Pairs {
@@ -91,16 +83,7 @@ impl Arithmetic for Pairs {
 
     const PACKING: Packing = Packing::Words;
 
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m256i; 2] {
-        // SAFETY: the caller's promise: whole lines.
-        unsafe { [_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast())] }
-    }
+    const FETCHES: bool = true;
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
@@ -124,18 +107,12 @@ impl Arithmetic for Pairs {
         }
     }
 
-    #[inline(always)]
-    unsafe fn fetch(line: *const u8) {
-        // SAFETY: any address may be fetched.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
-    }
-
     kernel!("avx2");
 }
 
 /// With AVX2 alone, for few rows: weights stay bytes in memory, half of what is read otherwise, and are widened when they are
 /// loaded, which costs little then.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct PairsOfBytes;
 
 impl Arithmetic for PairsOfBytes {
@@ -151,16 +128,7 @@ impl Arithmetic for PairsOfBytes {
 
     const PACKING: Packing = Packing::BytesByTwo;
 
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m128i; 2] {
-        // SAFETY: the caller's promise: whole halves of lines.
-        unsafe { [_mm_load_si128(from.cast()), _mm_load_si128(from.add(16).cast())] }
-    }
+    const FETCHES: bool = true;
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
@@ -182,26 +150,7 @@ impl Arithmetic for PairsOfBytes {
         }
     }
 
-    #[inline(always)]
-    unsafe fn fetch(line: *const u8) {
-        // SAFETY: any address may be fetched.
-        unsafe { Pairs::fetch(line) };
-    }
-
     kernel!("avx2");
-}
-
-impl Words for Pairs {
-    #[target_feature(enable = "avx2")]
-    unsafe fn requantize<const R: usize>(
-        problem: &Problem,
-        block: &Block,
-        sums: &[[i32; LANES]; R],
-        output: (*mut u8, usize),
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R>(problem, block, sums, output) }
-    }
 }
 
 /// Widens rows of bytes, each with the bits of `flip` inverted, to 16-bit numbers, and enters where each
@@ -294,13 +243,6 @@ pub(super) unsafe fn copy(
 
 impl Sums for [__m256i; 2] {
     #[inline(always)]
-    unsafe fn load(from: &[i32; LANES]) -> Self {
-        let from = from.as_ptr().cast::<__m256i>();
-        // SAFETY: 16 numbers.
-        unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
-    }
-
-    #[inline(always)]
     unsafe fn add(self, term: i32) -> Self {
         // SAFETY: the trait's promise.
         unsafe {
@@ -310,31 +252,21 @@ impl Sums for [__m256i; 2] {
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize>(
-        problem: &Problem,
-        block: &Block,
-        lanes: &[ChannelLanes; W],
-        (output, step): (*mut u8, usize),
-        sums: [[Self; W]; R],
-    ) {
+    unsafe fn finish<const R: usize, const W: usize>(target: Target<'_, W>, sums: [[Self; W]; R]) {
         debug_assert_eq!(W, 1, "blocks of one vector");
         // In memory: the constants of what follows take all registers.
         let mut sums = sums.map(|row| row[0]);
         // SAFETY: the caller's promises.
         unsafe {
-            match block.form {
-                Form::Scalar => store_scalar(problem, block, (output, step), &sums),
+            match target.block.form {
+                Form::Scalar => target.store_scalar(bytemuck::cast_slice(&sums)),
                 Form::Sums => {
-                    for (r, [low, high]) in sums.into_iter().enumerate() {
-                        let to = output.wrapping_add(step.wrapping_mul(r));
-                        _mm256_storeu_si256(to.cast(), low);
-                        _mm256_storeu_si256(to.wrapping_add(32).cast(), high);
+                    for (row, sums) in sums.into_iter().enumerate() {
+                        target.row(row).cast::<Self>().write_unaligned(sums);
                     }
                 }
-                Form::Nudged => {
-                    store::<true>(problem, block, &lanes[0], (output, step), &mut sums);
-                }
-                _ => store::<false>(problem, block, &lanes[0], (output, step), &mut sums),
+                Form::Nudged => store::<W, true>(target, &mut sums),
+                _ => store::<W, false>(target, &mut sums),
             }
         }
     }
@@ -346,77 +278,45 @@ impl Sums for [__m256i; 2] {
 /// As of [`Sums::finish`], for as many rows as there are; the processor has AVX2.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
-unsafe fn store<const NUDGED: bool>(
-    problem: &Problem,
-    block: &Block,
-    lanes: &ChannelLanes,
-    (mut output, step): (*mut u8, usize),
+unsafe fn store<const W: usize, const NUDGED: bool>(
+    target: Target<'_, W>,
     sums: &mut [[__m256i; 2]],
 ) {
     for half in 0..2 {
-        let constants = Constants::load(lanes, half);
+        let constants = Constants::load(&target.lanes[0], half);
         for row in &mut *sums {
             row[half] = constants.apply::<NUDGED>(row[half]);
         }
     }
-    let limits = Limits::new(problem.common.limits.0, problem.common.limits.1);
-    for rows in sums.chunks(2) {
+    let (min, max) = target.problem.common.limits;
+    let limits = Limits::new(min, max);
+    for (pair, rows) in sums.chunks(2).enumerate() {
         let bytes = limits.narrow_rows([rows[0], rows[rows.len() - 1]]);
+        let (row, channels) = (2 * pair, target.block.channels);
         // SAFETY: the caller's promises.
         unsafe {
-            store_row(block, output, _mm256_castsi256_si128(bytes));
-            output = output.wrapping_add(step);
+            store_row(channels, target.row(row), _mm256_castsi256_si128(bytes));
             if rows.len() == 2 {
-                store_row(block, output, _mm256_extracti128_si256::<1>(bytes));
-                output = output.wrapping_add(step);
+                store_row(channels, target.row(row + 1), _mm256_extracti128_si256::<1>(bytes));
             }
         }
     }
 }
 
-/// Stores the outputs of a row.
+/// Stores the outputs of a row, at most 16 channels.
 ///
 /// # Safety
-/// The block's channels may be written; the caller has AVX2.
+/// The channels may be written; the caller has AVX2.
 #[inline(always)]
-unsafe fn store_row(block: &Block, to: *mut u8, outputs: __m128i) {
+pub(super) unsafe fn store_row(channels: usize, to: *mut u8, outputs: __m128i) {
     // SAFETY: the caller's promises; all parts are within the channels.
     unsafe {
-        match block.channels {
+        match channels {
             16 => _mm_storeu_si128(to.cast(), outputs),
             8 => _mm_storel_epi64(to.cast(), outputs),
             channels => {
-                let mut bytes = [0_u8; 16];
-                _mm_storeu_si128(bytes.as_mut_ptr().cast(), outputs);
+                let bytes: [u8; LANES] = bytemuck::cast(outputs);
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, channels);
-            }
-        }
-    }
-}
-
-/// Requantizes one by one and stores.
-///
-/// # Safety
-/// As of [`Sums::finish`]; the processor has AVX2.
-#[cold]
-#[target_feature(enable = "avx2")]
-unsafe fn store_scalar(
-    problem: &Problem,
-    block: &Block,
-    (output, step): (*mut u8, usize),
-    sums: &[[__m256i; 2]],
-) {
-    for (r, [low, high]) in sums.iter().enumerate() {
-        let mut numbers = [0_i32; 16];
-        // SAFETY: 16 numbers.
-        unsafe {
-            _mm256_storeu_si256(numbers.as_mut_ptr().cast(), *low);
-            _mm256_storeu_si256(numbers.as_mut_ptr().add(8).cast(), *high);
-        }
-        for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
-            // SAFETY: a channel of the row, which may be written.
-            unsafe {
-                output.add(step.wrapping_mul(r) + index).write(problem.output(block, index, sum));
             }
         }
     }

@@ -8,12 +8,11 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::block::Block;
-use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Packing, Sums, kernel, requantize_rows, tiles};
-use super::{Ahead, ChannelLanes, Tile};
+use super::ChannelLanes;
+use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles};
 use crate::requantize::avx512::{Constants, FloatConstants, Limits};
 use crate::requantize::{Form, LANES};
+use crate::unrolled::unrolled;
 use std::arch::x86_64::*;
 
 /// What flips the sign of bytes. It is loaded in a way that hides its value: otherwise compilers flip
@@ -30,6 +29,14 @@ pub(super) struct Vnni {
     flip: __m512i,
 }
 
+impl Default for Vnni {
+    #[inline(always)]
+    fn default() -> Self {
+        // SAFETY: 64 bytes, aligned to 64.
+        Self { flip: unsafe { std::ptr::from_ref(&SIGNS.0).cast::<__m512i>().read_volatile() } }
+    }
+}
+
 impl Arithmetic for Vnni {
     type Sums = __m512i;
     type Inputs = __m512i;
@@ -43,19 +50,9 @@ impl Arithmetic for Vnni {
 
     const HAS_FLOATS: bool = true;
 
+    const FETCHES: bool = true;
+
     const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        // SAFETY: 64 bytes, aligned to 64.
-        Self { flip: unsafe { std::ptr::from_ref(&SIGNS.0).cast::<__m512i>().read_volatile() } }
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> __m512i {
-        // SAFETY: the caller's promise: whole lines.
-        unsafe { _mm512_load_si512(from.cast()) }
-    }
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> __m512i {
@@ -72,20 +69,14 @@ impl Arithmetic for Vnni {
         unsafe { _mm512_dpbusd_epi32(sums, inputs, weights) }
     }
 
-    #[inline(always)]
-    unsafe fn fetch(line: *const u8) {
-        // SAFETY: any address may be fetched.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
-    }
-
     kernel!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
 }
 
-/// Of rows of 16-bit numbers, without VNNI or, where the sum of products takes one instruction, with it.
-#[derive(Clone, Copy)]
-pub(super) struct Words<const VNNI: bool>;
+/// Of rows of 16-bit numbers, without VNNI.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Words;
 
-impl<const VNNI: bool> Arithmetic for Words<VNNI> {
+impl Arithmetic for Words {
     type Sums = __m512i;
     /// Two inputs.
     type Inputs = __m512i;
@@ -100,16 +91,7 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
 
     const HAS_FLOATS: bool = true;
 
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> __m512i {
-        // SAFETY: the caller's promise: whole lines.
-        unsafe { _mm512_load_si512(from.cast()) }
-    }
+    const FETCHES: bool = true;
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
@@ -120,64 +102,49 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     #[inline(always)]
     unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
         // SAFETY: the trait's promise.
-        unsafe {
-            if VNNI {
-                _mm512_dpwssd_epi32(sums, inputs, weights)
-            } else {
-                _mm512_add_epi32(sums, _mm512_madd_epi16(inputs, weights))
-            }
-        }
+        unsafe { _mm512_add_epi32(sums, _mm512_madd_epi16(inputs, weights)) }
+    }
+
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl");
+}
+
+/// Of rows of 16-bit numbers, with VNNI, where the sum of products takes one instruction.
+#[derive(Clone, Copy, Default)]
+pub(super) struct VnniWords;
+
+impl Arithmetic for VnniWords {
+    type Sums = __m512i;
+    type Inputs = __m512i;
+    type Weights = __m512i;
+
+    const ROWS: [usize; 5] = Words::ROWS;
+
+    const INPUT_BYTES: usize = Words::INPUT_BYTES;
+
+    const PACKING: Packing = Words::PACKING;
+
+    const HAS_FLOATS: bool = true;
+
+    const FETCHES: bool = true;
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { Words.inputs::<SIGNED>(two) }
     }
 
     #[inline(always)]
-    unsafe fn fetch(line: *const u8) {
-        // SAFETY: any address may be fetched.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { _mm512_dpwssd_epi32(sums, inputs, weights) }
     }
 
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-        unsafe fn with_vnni<const R: usize, const W: usize, const SIGNED: bool>(
-            problem: &Problem,
-            block: &Block,
-            tile: &Tile<'_>,
-            count: usize,
-            ahead: &mut Ahead,
-        ) {
-            // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<true>, R, W, SIGNED>(problem, block, tile, count, ahead) }
-        }
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        unsafe fn without<const R: usize, const W: usize, const SIGNED: bool>(
-            problem: &Problem,
-            block: &Block,
-            tile: &Tile<'_>,
-            count: usize,
-            ahead: &mut Ahead,
-        ) {
-            // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<false>, R, W, SIGNED>(problem, block, tile, count, ahead) }
-        }
-        // SAFETY: the caller's promises.
-        unsafe {
-            if VNNI {
-                with_vnni::<R, W, SIGNED>(problem, block, tile, count, ahead);
-            } else {
-                without::<R, W, SIGNED>(problem, block, tile, count, ahead);
-            }
-        }
-    }
+    kernel!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
 }
 
 /// Without VNNI, for few rows: weights stay bytes in memory, half of what is read otherwise, and are widened when they are loaded,
 /// which costs little then.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct WordsOfBytes;
 
 impl Arithmetic for WordsOfBytes {
@@ -196,58 +163,24 @@ impl Arithmetic for WordsOfBytes {
 
     const HAS_FLOATS: bool = true;
 
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> __m256i {
-        // SAFETY: the caller's promise: whole halves of lines.
-        unsafe { _mm256_load_si256(from.cast()) }
-    }
+    const FETCHES: bool = true;
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
         // SAFETY: the trait's promise.
-        unsafe { Words::<false>.inputs::<SIGNED>(two) }
+        unsafe { Words.inputs::<SIGNED>(two) }
     }
 
     #[inline(always)]
     unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m256i) -> __m512i {
         // SAFETY: the trait's promise. All rows use what the first one widens.
-        unsafe { Words::<false>.multiply(sums, inputs, _mm512_cvtepi8_epi16(weights)) }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(line: *const u8) {
-        // SAFETY: any address may be fetched.
-        unsafe { Words::<false>::fetch(line) };
+        unsafe { Words.multiply(sums, inputs, _mm512_cvtepi8_epi16(weights)) }
     }
 
     kernel!("avx512f,avx512bw,avx512dq,avx512vl");
 }
 
-impl<const VNNI: bool> tiles::Words for Words<VNNI> {
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn requantize<const R: usize>(
-        problem: &Problem,
-        block: &Block,
-        sums: &[[i32; LANES]; R],
-        output: (*mut u8, usize),
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { requantize_rows::<Self, R>(problem, block, sums, output) }
-    }
-}
-
 impl Sums for __m512i {
-    #[inline(always)]
-    unsafe fn load(from: &[i32; LANES]) -> Self {
-        // SAFETY: 16 numbers.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-    }
-
     #[inline(always)]
     unsafe fn add(self, term: i32) -> Self {
         // SAFETY: the trait's promise.
@@ -255,43 +188,31 @@ impl Sums for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize>(
-        problem: &Problem,
-        block: &Block,
-        lanes: &[ChannelLanes; W],
-        (output, step): (*mut u8, usize),
-        sums: [[Self; W]; R],
-    ) {
+    unsafe fn finish<const R: usize, const W: usize>(target: Target<'_, W>, sums: [[Self; W]; R]) {
         // SAFETY: the caller's promises.
         unsafe {
-            let outputs = match block.form {
-                Form::Floats => in_floats::<R, W, false>(lanes, sums),
-                Form::SignedFloats => in_floats::<R, W, true>(lanes, sums),
-                Form::Plain => in_integers::<R, W, false>(lanes, sums),
-                Form::Nudged => in_integers::<R, W, true>(lanes, sums),
-                Form::Sums => return store_sums::<R, W>((output, step), sums),
+            let outputs = match target.block.form {
+                Form::Floats => in_floats::<R, W, false>(target.lanes, sums),
+                Form::SignedFloats => in_floats::<R, W, true>(target.lanes, sums),
+                Form::Plain => in_integers::<R, W, false>(target.lanes, sums),
+                Form::Nudged => in_integers::<R, W, true>(target.lanes, sums),
+                Form::Sums => return store_sums::<R, W>(target, sums),
                 Form::Scalar => {
                     // A copy in memory: the sums themselves stay in registers.
                     let copy = sums;
-                    return store_scalar::<R, W>(problem, block, output, step, &copy);
+                    return target.store_scalar(bytemuck::cast_slice(copy.as_flattened()));
                 }
             };
-            store::<R, W>(problem, block, (output, step), outputs);
+            store::<R, W>(target, outputs);
         }
     }
 }
 
 /// Does the same for each of at most four vectors. Written out, for a loop would keep sums in memory.
 macro_rules! for_vectors {
-    ($count:expr, $v:ident, $body:block) => {
-        for_vectors!(@ $count, $v, $body, [0 1 2 3]);
+    ($body:block) => {
+        unrolled! { V < W, 0 1 2 3 => $body }
     };
-    (@ $count:expr, $v:ident, $body:block, [$($index:literal)+]) => {$(
-        if $index < $count {
-            let $v = $index;
-            $body
-        }
-    )+};
 }
 
 /// Requantizes in floats.
@@ -303,12 +224,12 @@ unsafe fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
     lanes: &[ChannelLanes; W],
     mut sums: [[__m512i; W]; R],
 ) -> [[__m512i; W]; R] {
-    for_vectors!(W, v, {
+    for_vectors!({
         // SAFETY: the caller's promise.
         unsafe {
-            let constants = FloatConstants::load(&lanes[v]);
+            let constants = FloatConstants::load(&lanes[V]);
             for r in 0..R {
-                sums[r][v] = constants.apply::<SIGNED>(sums[r][v]);
+                sums[r][V] = constants.apply::<SIGNED>(sums[r][V]);
             }
         }
     });
@@ -324,12 +245,12 @@ unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
     lanes: &[ChannelLanes; W],
     mut sums: [[__m512i; W]; R],
 ) -> [[__m512i; W]; R] {
-    for_vectors!(W, v, {
+    for_vectors!({
         // SAFETY: the caller's promise.
         unsafe {
-            let constants = Constants::load(&lanes[v]);
+            let constants = Constants::load(&lanes[V]);
             for r in 0..R {
-                sums[r][v] = constants.apply::<NUDGED>(sums[r][v]);
+                sums[r][V] = constants.apply::<NUDGED>(sums[r][V]);
             }
         }
     });
@@ -342,14 +263,14 @@ unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
 /// The caller has AVX-512; the sums of all lanes of this many rows may be written.
 #[inline(always)]
 unsafe fn store_sums<const R: usize, const W: usize>(
-    (output, step): (*mut u8, usize),
+    target: Target<'_, W>,
     sums: [[__m512i; W]; R],
 ) {
-    for_vectors!(W, v, {
+    for_vectors!({
         for r in 0..R {
-            let to = output.wrapping_add(step.wrapping_mul(r)).wrapping_add(64 * v);
+            let to = target.row(r).wrapping_add(64 * V);
             // SAFETY: the caller's promise.
-            unsafe { _mm512_storeu_si512(to.cast(), sums[r][v]) };
+            unsafe { _mm512_storeu_si512(to.cast(), sums[r][V]) };
         }
     });
 }
@@ -359,57 +280,45 @@ unsafe fn store_sums<const R: usize, const W: usize>(
 /// # Safety
 /// The caller has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
 #[inline(always)]
-unsafe fn store<const R: usize, const W: usize>(
-    problem: &Problem,
-    block: &Block,
-    (output, step): (*mut u8, usize),
-    outputs: [[__m512i; W]; R],
-) {
-    let (min, max) = problem.common.limits;
-    let zero_point = match block.form {
-        Form::Floats | Form::SignedFloats => problem.zero_point(),
+unsafe fn store<const R: usize, const W: usize>(target: Target<'_, W>, outputs: [[__m512i; W]; R]) {
+    let (min, max) = target.problem.common.limits;
+    let zero_point = match target.block.form {
+        Form::Floats | Form::SignedFloats => target.problem.zero_point(),
         _ => 0,
     };
     // SAFETY: the caller's promises.
     unsafe {
         let limits = Limits::new(min, max, zero_point);
-        /// Written out, for a loop would keep the outputs in memory.
-        macro_rules! groups {
-            ($($group:literal)+) => {$(
-                let first = $group * (4 / W);
-                if first < R {
-                    // Behind the last row the last again.
-                    let parts = [
-                        outputs[first],
-                        outputs[(first + 1 / W).min(R - 1)],
-                        outputs[(first + 2 / W).min(R - 1)],
-                        outputs[(first + 3 / W).min(R - 1)],
-                    ];
-                    let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
-                    let bytes = limits.narrow4(parts);
-                    store_rows::<W>(block, output.wrapping_add(step.wrapping_mul(first)), step, bytes, R - first);
-                }
-            )+};
-        }
-        groups!(0 1 2 3 4 5 6 7);
+        // Written out, for a loop would keep the outputs in memory.
+        unrolled! { GROUP < R.div_ceil(4 / W), 0 1 2 3 4 5 6 7 => {
+            let first = GROUP * (4 / W);
+            // Behind the last row the last again.
+            let parts = [
+                outputs[first],
+                outputs[(first + 1 / W).min(R - 1)],
+                outputs[(first + 2 / W).min(R - 1)],
+                outputs[(first + 3 / W).min(R - 1)],
+            ];
+            let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
+            store_rows(&target, first, limits.narrow4(parts), R - first);
+        } }
     }
 }
 
-/// Stores as many rows as have four vectors, of which there are this many.
+/// Stores rows from the first one on, as many as have four vectors, of which there are this many.
 ///
 /// # Safety
 /// As of [`store`], for these rows.
 #[inline(always)]
 unsafe fn store_rows<const W: usize>(
-    block: &Block,
-    output: *mut u8,
-    step: usize,
+    target: &Target<'_, W>,
+    first: usize,
     mut bytes: __m512i,
     rows: usize,
 ) {
     // Of 1 to 16 * W channels, as `Variant::blocks` cuts them.
-    let mask = !0_u64 >> (64 - block.channels);
-    let is_full = block.channels == 16 * W;
+    let mask = !0_u64 >> (64 - target.block.channels);
+    let is_full = target.block.channels == 16 * W;
     // SAFETY: the mask leaves the block's channels of the rows, which may be written.
     unsafe {
         // Four outputs of each vector in turn become a row behind the other.
@@ -428,7 +337,7 @@ unsafe fn store_rows<const W: usize>(
         ];
         let halves = [_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64::<1>(bytes)];
         for index in 0..(4 / W).min(rows) {
-            let to = output.wrapping_add(step.wrapping_mul(index));
+            let to = target.row(first.wrapping_add(index));
             #[allow(clippy::cast_possible_truncation)] // Fewer vectors have fewer channels.
             match (W, is_full) {
                 (4, true) => _mm512_storeu_si512(to.cast(), bytes),
@@ -440,34 +349,6 @@ unsafe fn store_rows<const W: usize>(
                 (_, true) => _mm_storeu_si128(to.cast(), parts[index]),
                 (_, false) => _mm_mask_storeu_epi8(to.cast(), mask as __mmask16, parts[index]),
             }
-        }
-    }
-}
-
-/// Requantizes one by one and stores.
-///
-/// # Safety
-/// The processor has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
-#[cold]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn store_scalar<const R: usize, const W: usize>(
-    problem: &Problem,
-    block: &Block,
-    output: *mut u8,
-    output_step: usize,
-    sums: &[[__m512i; W]; R],
-) {
-    for (r, row) in sums.iter().enumerate() {
-        let mut numbers = [[0_i32; 16]; W];
-        for (sums, numbers) in row.iter().zip(&mut numbers) {
-            // SAFETY: 16 numbers.
-            unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), *sums) };
-        }
-        for index in 0..block.channels {
-            let (vector, lane) = block.place(index);
-            let byte = problem.output(block, index, numbers[vector][lane]);
-            // SAFETY: a channel of the row, which may be written.
-            unsafe { output.add(r * output_step + index).write(byte) };
         }
     }
 }

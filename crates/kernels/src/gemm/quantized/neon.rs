@@ -11,19 +11,16 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::block::Block;
-use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Sums, kernel, tiles};
-use super::{Ahead, ChannelLanes, Tile};
+use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles};
+use crate::requantize::Form;
 use crate::requantize::neon::{Constants, Limits};
-use crate::requantize::{Form, LANES};
 use std::arch::aarch64::*;
 
 /// 16 sums.
 type Quarters = [int32x4_t; 4];
 
 /// `LEAST` is whether a weight may be -128.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Neon<const LEAST: bool>;
 
 impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
@@ -37,17 +34,6 @@ impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
     const PACKING: Packing = Packing::BytesByTwo;
 
     const HAS_SIGNED_INPUTS: bool = true;
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [int8x16_t; 4] {
-        // SAFETY: the caller's promise: 64 bytes.
-        unsafe { [0, 16, 32, 48].map(|at| vld1q_s8(from.cast::<i8>().add(at))) }
-    }
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [int8x16_t; 2] {
@@ -107,42 +93,26 @@ fn add<const LEAST: bool>(
 
 impl Sums for Quarters {
     #[inline(always)]
-    unsafe fn load(from: &[i32; LANES]) -> Self {
-        // SAFETY: every processor of the target has NEON; 16 numbers.
-        unsafe { [0, 4, 8, 12].map(|at| vld1q_s32(from.as_ptr().add(at))) }
-    }
-
-    #[inline(always)]
     unsafe fn add(self, term: i32) -> Self {
         // SAFETY: every processor of the target has NEON.
         self.map(|sum| unsafe { vaddq_s32(sum, vdupq_n_s32(term)) })
     }
 
     #[inline(always)]
-    unsafe fn finish<const R: usize, const W: usize>(
-        problem: &Problem,
-        block: &Block,
-        lanes: &[ChannelLanes; W],
-        output: (*mut u8, usize),
-        sums: [[Self; W]; R],
-    ) {
+    unsafe fn finish<const R: usize, const W: usize>(target: Target<'_, W>, sums: [[Self; W]; R]) {
         debug_assert_eq!(W, 1, "blocks of one vector");
-        let (lanes, sums) = (&lanes[0], sums.map(|row| row[0]));
+        let sums = sums.map(|row| row[0]);
         // SAFETY: the caller's promises.
         unsafe {
-            match block.form {
-                Form::Plain => store::<R, false>(problem, block, lanes, output, sums),
-                Form::Nudged => store::<R, true>(problem, block, lanes, output, sums),
+            match target.block.form {
+                Form::Plain => store::<R, W, false>(target, sums),
+                Form::Nudged => store::<R, W, true>(target, sums),
                 Form::Sums => {
-                    for (r, row) in sums.into_iter().enumerate() {
-                        for (quarter, sums) in row.into_iter().enumerate() {
-                            let to = output.0.add(r * output.1 + 16 * quarter);
-                            // Sums are anywhere that bytes may be.
-                            vst1q_u8(to, vreinterpretq_u8_s32(sums));
-                        }
+                    for (row, sums) in sums.into_iter().enumerate() {
+                        target.row(row).cast::<Self>().write_unaligned(sums);
                     }
                 }
-                _ => store_scalar::<R>(problem, block, output, &sums),
+                _ => target.store_scalar(bytemuck::cast_slice(&sums)),
             }
         }
     }
@@ -151,58 +121,28 @@ impl Sums for Quarters {
 /// # Safety
 /// As of [`Sums::finish`].
 #[inline(always)]
-unsafe fn store<const R: usize, const NUDGED: bool>(
-    problem: &Problem,
-    block: &Block,
-    lanes: &ChannelLanes,
-    (output, step): (*mut u8, usize),
+unsafe fn store<const R: usize, const W: usize, const NUDGED: bool>(
+    target: Target<'_, W>,
     mut sums: [Quarters; R],
 ) {
     for quarter in 0..4 {
-        let constants = Constants::load(lanes, quarter);
+        let constants = Constants::load(&target.lanes[0], quarter);
         for r in 0..R {
             sums[r][quarter] = constants.apply::<NUDGED>(sums[r][quarter]);
         }
     }
-    let limits = problem.common.limits;
-    let limits = Limits::new(problem.zero_point(), limits.0, limits.1);
+    let limits = target.problem.common.limits;
+    let limits = Limits::new(target.problem.zero_point(), limits.0, limits.1);
     for r in 0..R {
         let bytes = limits.narrow(sums[r]);
         // SAFETY: the channels of a row, which may be written.
         unsafe {
-            let to = output.add(r * step);
-            if block.channels == 16 {
-                vst1q_u8(to, bytes);
+            if target.block.channels == 16 {
+                vst1q_u8(target.row(r), bytes);
             } else {
-                let mut all = [0_u8; 16];
-                vst1q_u8(all.as_mut_ptr(), bytes);
-                std::ptr::copy_nonoverlapping(all.as_ptr(), to, block.channels);
+                let all: [u8; 16] = bytemuck::cast(bytes);
+                std::ptr::copy_nonoverlapping(all.as_ptr(), target.row(r), target.block.channels);
             }
-        }
-    }
-}
-
-/// One by one.
-///
-/// # Safety
-/// As of [`Sums::finish`].
-#[cold]
-unsafe fn store_scalar<const R: usize>(
-    problem: &Problem,
-    block: &Block,
-    (output, step): (*mut u8, usize),
-    sums: &[Quarters; R],
-) {
-    for (r, row) in sums.iter().enumerate() {
-        let mut numbers = [0_i32; 16];
-        for (quarter, &sums) in row.iter().enumerate() {
-            // SAFETY: 16 numbers.
-            unsafe { vst1q_s32(numbers[4 * quarter..].as_mut_ptr(), sums) };
-        }
-        for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
-            let byte = problem.output(block, index, sum);
-            // SAFETY: a channel of the row, which may be written.
-            unsafe { output.add(r * step + index).write(byte) };
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::block::Block;
 use super::problem::{Common, Inputs, Problem};
+use super::tiles::{Target, Work};
 use super::variant::Variant;
 use super::{Ahead, DEPTH, Grid, Tile};
 use crate::packing::PackedValues;
@@ -366,9 +367,12 @@ impl Matrix {
         output: (*mut u8, usize),
     ) {
         let requantize = self.variant.requantize();
+        let lanes = self.block_lanes(block).try_into().expect("one vector");
+        let (output, step) = output;
+        let target = Target { problem: &self.problem, block, lanes, output, step };
         // SAFETY: the processor has the instructions, as `Variant::of_words` made sure; the block has one
         // vector, as all of `of_outputs`; the rest is the caller's promise.
-        unsafe { requantize(&self.problem, block, sums, output) }
+        unsafe { requantize(target, sums) }
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
@@ -594,7 +598,7 @@ impl Matrix {
         let compute = self.variant.compute(self.has_least_weight);
         // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
         // variants come from; the weights are packed for this one; the rest is the caller's promise.
-        unsafe { compute(&self.problem, block, tile, tiles, ahead) };
+        unsafe { compute(Work { problem: &self.problem, block, tile, tiles, ahead }) };
     }
 
     /// The blocks of channels, in the order of channels.

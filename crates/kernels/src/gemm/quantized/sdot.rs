@@ -8,15 +8,13 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::block::Block;
+use super::DEPTH;
 use super::dot::sdot_lane;
-use super::problem::Problem;
-use super::tiles::{Arithmetic, Packing, Streams, kernel, tiles};
-use super::{Ahead, DEPTH, Tile};
+use super::tiles::{Arithmetic, Packing, Streams, Work, kernel, tiles};
 use std::arch::aarch64::*;
 
 /// Dot products of signed bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Sdot;
 
 impl Arithmetic for Sdot {
@@ -29,17 +27,6 @@ impl Arithmetic for Sdot {
     const PACKING: Packing = Packing::Bytes;
 
     const HAS_SIGNED_INPUTS: bool = true;
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [int8x16_t; 4] {
-        // SAFETY: the caller's promise: 64 bytes.
-        unsafe { [0, 16, 32, 48].map(|at| vld1q_s8(from.cast::<i8>().add(at))) }
-    }
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> int8x16_t {

@@ -8,19 +8,17 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::block::Block;
+use super::DEPTH;
 use super::dot::smmla;
-use super::problem::Problem;
 use super::sdot::{Sdot, signed};
-use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, kernel, tiles};
-use super::{Ahead, DEPTH, Tile};
+use super::tiles::{Arithmetic, LEAST_STEPS_TO_PAIR, Packing, Streams, Work, kernel, tiles};
 use std::arch::aarch64::*;
 
 /// Pairs of rows of a tile, at most.
 const MOST_PAIRS: usize = 3;
 
 /// Products of matrices of signed bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Smmla;
 
 impl Arithmetic for Smmla {
@@ -33,17 +31,6 @@ impl Arithmetic for Smmla {
     const PACKING: Packing = Packing::BytesOfTwoSteps;
 
     const HAS_SIGNED_INPUTS: bool = true;
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        Self
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> Self::Weights {
-        // SAFETY: the caller's promise.
-        unsafe { Sdot.weights(from) }
-    }
 
     #[inline(always)]
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> Self::Inputs {

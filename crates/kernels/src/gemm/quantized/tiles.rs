@@ -12,16 +12,57 @@
 use super::block::Block;
 use super::problem::{Inputs, Problem};
 use super::{Ahead, ChannelLanes, DEPTH, Tile};
+use crate::gemm::float::prefetch;
 use crate::requantize::LANES;
+use bytemuck::Pod;
 
-/// 16 sums in registers.
+/// Where the outputs of rows go, of a block of `W` vectors, and how sums become outputs.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a, const W: usize> {
+    pub problem: &'a Problem,
+    pub block: &'a Block,
+    pub lanes: &'a [ChannelLanes; W],
+    /// Where the first row's outputs begin.
+    pub output: *mut u8,
+    /// From one row's outputs to the next, in bytes.
+    pub step: usize,
+}
+
+impl<const W: usize> Target<'_, W> {
+    /// Where a row's outputs begin.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> *mut u8 {
+        self.output.wrapping_add(self.step.wrapping_mul(row))
+    }
+
+    /// Requantizes one by one and stores: for each row the sums of all lanes of `W` vectors.
+    ///
+    /// # Safety
+    /// As of [`Sums::finish`].
+    #[cold]
+    pub(super) unsafe fn store_scalar(self, sums: &[[i32; LANES]]) {
+        for (row, sums) in sums.chunks_exact(W).enumerate() {
+            for index in 0..self.block.channels {
+                let (vector, lane) = self.block.place(index);
+                let byte = self.problem.output(self.block, index, sums[vector][lane]);
+                // SAFETY: a channel of the row, which may be written.
+                unsafe { self.row(row).add(index).write(byte) };
+            }
+        }
+    }
+}
+
+/// 16 sums in registers, in memory as [`LANES`] numbers.
 ///
 /// # Safety
 /// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
 /// has; for that all is `#[inline(always)]`.
-pub(super) trait Sums: Copy {
+pub(super) trait Sums: Pod {
     /// Loads sums, or what they begin with.
-    unsafe fn load(from: &[i32; LANES]) -> Self;
+    #[inline(always)]
+    fn load(from: &[i32; LANES]) -> Self {
+        bytemuck::cast(*from)
+    }
 
     /// Adds the same number to all.
     unsafe fn add(self, term: i32) -> Self;
@@ -29,15 +70,27 @@ pub(super) trait Sums: Copy {
     /// Requantizes and stores.
     ///
     /// # Safety
-    /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from
-    /// the first row's address in such steps; of [`Form::Sums`](super::Form::Sums) the sums of all lanes.
-    unsafe fn finish<const R: usize, const W: usize>(
-        problem: &Problem,
-        block: &Block,
-        lanes: &[ChannelLanes; W],
-        output: (*mut u8, usize),
-        sums: [[Self; W]; R],
-    );
+    /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written; of
+    /// [`Form::Sums`](super::Form::Sums) the sums of all lanes.
+    unsafe fn finish<const R: usize, const W: usize>(target: Target<'_, W>, sums: [[Self; W]; R]);
+}
+
+/// Adds to each row's sums what that row's get in addition, if they get anything.
+///
+/// # Safety
+/// As of [`Sums`].
+#[inline(always)]
+pub(super) unsafe fn add_terms<S: Sums, const R: usize, const W: usize>(
+    sums: &mut [[S; W]; R],
+    terms: Option<&[i32]>,
+) {
+    let Some(terms) = terms else { return };
+    for (row, &term) in sums.iter_mut().zip(terms) {
+        for sums in row {
+            // SAFETY: the caller's promise.
+            *sums = unsafe { sums.add(term) };
+        }
+    }
 }
 
 /// How the four weights of a step and a channel are packed.
@@ -86,12 +139,13 @@ pub(super) fn pair_steps(run: &mut [u8]) {
 ///
 /// # Safety
 /// As of [`Sums`], but for [`kernel`](Self::kernel), which is compiled for the instructions itself.
-pub(super) trait Arithmetic: Copy {
+pub(super) trait Arithmetic: Copy + Default {
     type Sums: Sums;
     /// Four bytes of a row, for all lanes.
     type Inputs: Copy;
-    /// The same number of weights of each of 16 channels.
-    type Weights: Copy;
+    /// The same number of weights of each of 16 channels, as they are packed. They begin on a line, or on half of one if they
+    /// have no more bytes.
+    type Weights: Pod;
 
     /// Rows of a tile, at most, by the number of its block's vectors; 0 if there are no such blocks.
     const ROWS: [usize; 5];
@@ -100,7 +154,7 @@ pub(super) trait Arithmetic: Copy {
     /// [`step`](Self::step) takes four bytes of a row.
     const INPUT_BYTES: usize = 1;
 
-    /// How [`Self::weights`] finds those of a step.
+    /// How the weights of a step are packed.
     const PACKING: Packing;
 
     /// Whether it makes signed inputs unsigned in each step, if nothing did it before.
@@ -115,14 +169,8 @@ pub(super) trait Arithmetic: Copy {
     /// Adds bytes, each with the bits of a mask inverted; the processor has the instructions.
     const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
 
-    /// What stays in registers.
-    unsafe fn new() -> Self;
-
-    /// Loads the weights of a step and a vector.
-    ///
-    /// # Safety
-    /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line, or on half of one if they have no more.
-    unsafe fn weights(self, from: *const u8) -> Self::Weights;
+    /// Whether lines are fetched into the second cache in each step.
+    const FETCHES: bool = false;
 
     /// Repeats four bytes in all lanes: of signed numbers, or of unsigned ones.
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> Self::Inputs;
@@ -134,11 +182,6 @@ pub(super) trait Arithmetic: Copy {
         inputs: Self::Inputs,
         weights: Self::Weights,
     ) -> Self::Sums;
-
-    /// Fetches a line into the second cache.
-    unsafe fn fetch(line: *const u8) {
-        let _ = line;
-    }
 
     /// Adds the products of this many steps of a run.
     ///
@@ -171,12 +214,12 @@ pub(super) trait Arithmetic: Copy {
         streams: &mut Streams,
         sums: &mut [[Self::Sums; W]; R],
     ) {
-        let bytes = size_of::<Self::Weights>();
+        let from: *const Self::Weights = streams.weights.cast();
         // SAFETY: the caller's promises.
         unsafe {
-            let mut weights = [self.weights(streams.weights); W];
+            let mut weights = [from.read(); W];
             for v in 1..W {
-                weights[v] = self.weights(streams.weights.add(bytes * v));
+                weights[v] = from.add(v).read();
             }
             for r in 0..R {
                 // Below the bytes of a run, which are in memory: a check would be for nothing.
@@ -186,9 +229,11 @@ pub(super) trait Arithmetic: Copy {
                     sums[r][v] = self.multiply(sums[r][v], inputs, weights[v]);
                 }
             }
-            Self::fetch(streams.ahead);
         }
-        streams.weights = streams.weights.wrapping_add(bytes * W);
+        if const { Self::FETCHES } {
+            prefetch(streams.ahead);
+        }
+        streams.weights = from.wrapping_add(W).cast();
         streams.ahead = streams.ahead.wrapping_add(streams.step_bytes);
     }
 
@@ -196,105 +241,64 @@ pub(super) trait Arithmetic: Copy {
     ///
     /// # Safety
     /// As of [`tiles`]; the processor has the instructions.
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        problem: &Problem,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    );
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(work: Work<'_>);
+
+    /// Requantizes rows of sums that are in memory, of one vector of channels, compiled for the instructions.
+    ///
+    /// # Safety
+    /// As of [`Sums::finish`]; the processor has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn requantize_rows<const R: usize>(target: Target<'_, 1>, sums: &[[i32; LANES]; R]);
 }
 
-/// [`Arithmetic::kernel`], compiled for instructions that `#[target_feature]` names, or for those that each processor has.
+/// The methods of [`Arithmetic`] that are compiled for instructions which `#[target_feature]` names, or for those that each
+/// processor has.
 macro_rules! kernel {
     ($($features:literal)?) => {
         $(#[target_feature(enable = $features)])?
-        unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-            problem: &Problem,
-            block: &Block,
-            tile: &Tile<'_>,
-            count: usize,
-            ahead: &mut Ahead,
-        ) {
+        unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(work: Work<'_>) {
             // SAFETY: the caller's promises; without a name every processor of the target has the instructions.
-            unsafe { tiles::<Self, R, W, SIGNED>(problem, block, tile, count, ahead) }
+            unsafe { tiles::<Self, R, W, SIGNED>(work) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        $(#[target_feature(enable = $features)])?
+        unsafe fn requantize_rows<const R: usize>(target: Target<'_, 1>, sums: &[[i32; LANES]; R]) {
+            let mut vectors = [[Self::Sums::load(&sums[0])]; R];
+            for r in 1..R {
+                vectors[r] = [Self::Sums::load(&sums[r])];
+            }
+            // SAFETY: the caller's promises.
+            unsafe { Self::Sums::finish::<R, 1>(target, vectors) }
         }
     };
 }
 pub(super) use kernel;
 
-/// Of rows that may be given as 16-bit numbers, see [`Matrix::of_words`].
-#[cfg(target_arch = "x86_64")]
-pub(super) trait Words: Arithmetic {
-    /// Requantizes `R` rows of sums, compiled for the instructions.
-    ///
-    /// # Safety
-    /// As of [`Sums::finish`]; the processor has the instructions.
-    unsafe fn requantize<const R: usize>(
-        problem: &Problem,
-        block: &Block,
-        sums: &[[i32; LANES]; R],
-        output: (*mut u8, usize),
-    );
-}
-
 /// Requantizes sums of one vector of channels, a row each: from 1 to 4 of them.
 ///
 /// # Safety
-/// As of [`Words::requantize`].
+/// As of [`Arithmetic::requantize_rows`].
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn requantize<A: Words>(
-    problem: &Problem,
-    block: &Block,
-    sums: &[[i32; LANES]],
-    output: (*mut u8, usize),
-) {
+pub(super) unsafe fn requantize<A: Arithmetic>(target: Target<'_, 1>, sums: &[[i32; LANES]]) {
     /// With a constant number of rows.
     ///
     /// # Safety
     /// As of [`requantize`].
-    unsafe fn rows<A: Words, const R: usize>(
-        problem: &Problem,
-        block: &Block,
-        sums: &[[i32; LANES]],
-        output: (*mut u8, usize),
-    ) {
+    unsafe fn rows<A: Arithmetic, const R: usize>(target: Target<'_, 1>, sums: &[[i32; LANES]]) {
         let sums = sums.try_into().expect("this many rows");
         // SAFETY: the caller's promise.
-        unsafe { A::requantize::<R>(problem, block, sums, output) };
+        unsafe { A::requantize_rows::<R>(target, sums) };
     }
     // SAFETY: the caller's promise.
     unsafe {
         match sums.len() {
-            1 => rows::<A, 1>(problem, block, sums, output),
-            2 => rows::<A, 2>(problem, block, sums, output),
-            3 => rows::<A, 3>(problem, block, sums, output),
-            4 => rows::<A, 4>(problem, block, sums, output),
+            1 => rows::<A, 1>(target, sums),
+            2 => rows::<A, 2>(target, sums),
+            3 => rows::<A, 3>(target, sums),
+            4 => rows::<A, 4>(target, sums),
             rows => unreachable!("{rows} rows"),
         }
-    }
-}
-
-/// As [`Words::requantize`], to be inlined there.
-///
-/// # Safety
-/// As of that.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) unsafe fn requantize_rows<A: Words, const R: usize>(
-    problem: &Problem,
-    block: &Block,
-    sums: &[[i32; LANES]; R],
-    output: (*mut u8, usize),
-) {
-    let lanes = problem.block_lanes(block).try_into().expect("one vector");
-    // SAFETY: the caller's promises.
-    unsafe {
-        let mut vectors = [[A::Sums::load(&sums[0])]; R];
-        for r in 1..R {
-            vectors[r] = [A::Sums::load(&sums[r])];
-        }
-        A::Sums::finish::<R, 1>(problem, block, lanes, output, vectors);
     }
 }
 
@@ -308,33 +312,39 @@ pub(super) struct Streams {
     pub step_bytes: usize,
 }
 
-/// Computes this many tiles, each behind the one before it.
+/// Tiles to be computed, each behind the one before it.
+pub(super) struct Work<'a> {
+    pub problem: &'a Problem,
+    pub block: &'a Block,
+    /// The first one.
+    pub tile: &'a Tile<'a>,
+    /// How many there are.
+    pub tiles: usize,
+    pub ahead: &'a mut Ahead,
+}
+
+/// Computes tiles, as [`compute`].
+pub(super) type Compute = unsafe fn(Work<'_>);
+
+/// Computes tiles.
 ///
 /// # Safety
 /// As of [`Matrix::compute_rows`]; the processor has the instructions, and their tiles have this many
 /// rows and vectors.
-pub(super) unsafe fn compute<A: Arithmetic>(
-    problem: &Problem,
-    block: &Block,
-    tile: &Tile<'_>,
-    tiles: usize,
-    ahead: &mut Ahead,
-) {
-    let are_signed = problem.common.is_signed && problem.inputs == Inputs::Stored;
+pub(super) unsafe fn compute<A: Arithmetic>(work: Work<'_>) {
+    let are_signed = work.problem.common.is_signed && work.problem.inputs == Inputs::Stored;
+    let (vectors, rows) = (work.block.vectors, work.tile.rows);
     let kernel = match are_signed {
         // Widened inputs are as if they had been unsigned.
-        true if const { A::INPUT_BYTES == 1 } => of_width::<A, true>(block.vectors, tile.rows),
-        _ => of_width::<A, false>(block.vectors, tile.rows),
+        true if const { A::INPUT_BYTES == 1 } => of_width::<A, true>(vectors, rows),
+        _ => of_width::<A, false>(vectors, rows),
     };
     // SAFETY: the caller's promises.
-    unsafe { kernel(problem, block, tile, tiles, ahead) }
+    unsafe { kernel(work) }
 }
 
-/// As [`tiles`].
-type Kernel = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
-
 /// The kernel for this many vectors and rows. What an instruction set has no tiles for is not compiled.
-fn of_width<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
+fn of_width<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Compute {
     match vectors {
         1 => with_rows::<A, 1, SIGNED>(rows),
         2 if const { A::ROWS[2] > 0 } => with_rows::<A, 2, SIGNED>(rows),
@@ -343,7 +353,7 @@ fn of_width<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> K
     }
 }
 
-fn with_rows<A: Arithmetic, const W: usize, const SIGNED: bool>(rows: usize) -> Kernel {
+fn with_rows<A: Arithmetic, const W: usize, const SIGNED: bool>(rows: usize) -> Compute {
     match rows {
         1 => A::kernel::<1, W, SIGNED>,
         2 => A::kernel::<2, W, SIGNED>,
@@ -363,11 +373,7 @@ fn with_rows<A: Arithmetic, const W: usize, const SIGNED: bool>(rows: usize) -> 
 /// As of [`compute`], where the tile has `R` rows and the block `W` vectors.
 #[inline(always)]
 pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const SIGNED: bool>(
-    problem: &Problem,
-    block: &Block,
-    tile: &Tile<'_>,
-    tiles: usize,
-    ahead: &mut Ahead,
+    Work { problem, block, tile, tiles, ahead }: Work<'_>,
 ) {
     let lanes: &[_; W] = tile.lanes.try_into().expect("one for each vector");
     let (mut runs, mut steps) = (problem.common.runs, problem.common.run_bytes.div_ceil(DEPTH));
@@ -379,7 +385,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
     // those of all steps of all runs and `W` vectors, which is as many as the block has. The rest is the
     // caller's promise.
     unsafe {
-        let arithmetic = A::new();
+        let arithmetic = A::default();
         for index in 0..tiles {
             let mut sums = [[A::Sums::load(&lanes[0].bias); W]; R];
             for v in 1..W {
@@ -388,13 +394,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                     row[v] = first;
                 }
             }
-            if let Some(terms) = tile.row_terms {
-                for (row, &term) in sums.iter_mut().zip(&terms[index * R..][..R]) {
-                    for sums in row {
-                        *sums = sums.add(term);
-                    }
-                }
-            }
+            add_terms(&mut sums, tile.row_terms.map(|terms| &terms[index * R..][..R]));
             let mut streams =
                 Streams { weights: tile.weights, ahead: ahead.next, step_bytes: ahead.step_bytes };
             for run in 0..runs {
@@ -407,9 +407,9 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                 arithmetic.run::<R, W, SIGNED>(&rows, steps, &mut streams, &mut sums);
             }
             ahead.next = streams.ahead;
-            let output =
-                tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(tile.output_step));
-            A::Sums::finish::<R, W>(problem, block, lanes, (output, tile.output_step), sums);
+            let step = tile.output_step;
+            let output = tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(step));
+            A::Sums::finish::<R, W>(Target { problem, block, lanes, output, step }, sums);
         }
     }
 }

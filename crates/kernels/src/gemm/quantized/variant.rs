@@ -3,8 +3,8 @@
 
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Packing, pair_steps};
-use super::{Ahead, DEPTH, Grid, Tile};
+use super::tiles::{self, Arithmetic, Compute, Packing, Target, pair_steps};
+use super::{Ahead, DEPTH, Grid};
 use crate::packing::product;
 use crate::quantization::Signedness;
 use crate::requantize::{Form, LANES};
@@ -17,11 +17,8 @@ const WORK_OF_BLOCK: usize = 64;
 /// milliseconds, and reads 128 or 256 MiB of weights.
 pub(crate) const MOST_PRODUCTS: usize = 1 << 21;
 
-/// Computes tiles, as [`tiles::compute`].
-type Compute = unsafe fn(&Problem, &Block, &Tile<'_>, usize, &mut Ahead);
-
 /// Requantizes rows of sums, as [`tiles::requantize`].
-type Requantize = unsafe fn(&Problem, &Block, &[[i32; LANES]], (*mut u8, usize));
+type Requantize = unsafe fn(Target<'_, 1>, &[[i32; LANES]]);
 
 /// Computes the rows of a grid.
 type ComputeGrid = unsafe fn(&Problem, &Block, &Grid<'_>, &mut Ahead);
@@ -77,7 +74,7 @@ impl Variant {
     }
 
     #[cfg(target_arch = "x86_64")]
-    const fn of_word_rows<A: tiles::Words>(set: InstructionSet) -> Self {
+    const fn of_word_rows<A: Arithmetic>(set: InstructionSet) -> Self {
         Self { requantize: Some(tiles::requantize::<A>), ..Self::new::<A>(set) }
     }
 }
@@ -97,7 +94,7 @@ static BYTES: &[(InstructionSet, Variant)] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (InstructionSet::Avx512Vnni, Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni)),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512, Variant::new::<super::avx512::Words<false>>(InstructionSet::Avx512)),
+    (InstructionSet::Avx512, Variant::new::<super::avx512::Words>(InstructionSet::Avx512)),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (InstructionSet::AvxVnni, Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni)),
     #[cfg(target_arch = "x86_64")]
@@ -172,13 +169,10 @@ static WORDS: &[(InstructionSet, Variant)] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     (
         InstructionSet::Avx512Vnni,
-        Variant::of_word_rows::<super::avx512::Words<true>>(InstructionSet::Avx512Vnni),
+        Variant::of_word_rows::<super::avx512::VnniWords>(InstructionSet::Avx512Vnni),
     ),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
-        InstructionSet::Avx512,
-        Variant::of_word_rows::<super::avx512::Words<false>>(InstructionSet::Avx512),
-    ),
+    (InstructionSet::Avx512, Variant::of_word_rows::<super::avx512::Words>(InstructionSet::Avx512)),
     #[cfg(target_arch = "x86_64")]
     (InstructionSet::AvxVnni, Variant::of_word_rows::<super::avx2::Pairs>(InstructionSet::Avx2)),
     #[cfg(target_arch = "x86_64")]
