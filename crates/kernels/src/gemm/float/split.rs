@@ -430,9 +430,9 @@ impl Work<'_> {
             // four tiles. The tiles are set up.
             unsafe {
                 if count > TILE_ROWS {
-                    multiply_2x2(tiles, place, steps, &mut sums);
+                    multiply_tiles::<2>(tiles, place, steps, &mut sums);
                 } else {
-                    multiply_1x2(tiles, place, steps, &mut sums);
+                    multiply_tiles::<1>(tiles, place, steps, &mut sums);
                 }
             }
             let output = self.output.pointer(first * self.stride + first_column);
@@ -637,113 +637,88 @@ unsafe fn split_columns<'a>(
     is_special
 }
 
-/// Functions that multiply the parts of tiles of rows and of two tiles of columns.
-macro_rules! multiply {
-    (
-        $name:ident,
-        [$($zero:literal)+],
-        $rows:literal,
-        [$($product:literal)+],
-        [$($store:literal)+]
-    ) => {
-        /// Multiplies parts of rows by those of columns, of this number of steps, at least one, and stores the sums. Meanwhile
-        /// asks for [`LINES_AHEAD`] lines of a third place in each step.
-        ///
-        /// # Safety
-        /// There are the parts of a pair of tiles of both for each step.
-        unsafe fn $name(
-            _: &TileRegisters,
-            (rows, columns, ahead): (*const u16, *const u16, *const u8),
-            steps: usize,
-            sums: &mut Sums,
-        ) {
-            debug_assert!(steps > 0);
-            // SAFETY: the caller's promises; the tiles are set up, as there are registers of them.
-            unsafe {
-                asm!(
-                    // The rows' parts number `part`, and the columns'.
-                    concat!(".macro load_rows part\n", $rows, "\n.endm"),
-                    ".macro load_columns part",
-                    "tileloadd tmm6, [{columns} + {line} + 2048 * \\part]",
-                    "tileloadd tmm7, [{columns} + {line} + 2048 * \\part + 1024]",
-                    ".endm",
-                    ".macro multiply_parts",
-                    $($product,)+
-                    ".rept 8",
-                    "prefetcht1 [{ahead}]",
-                    "add {ahead}, 64",
-                    ".endr",
-                    ".endm",
-                    $(concat!("tilezero ", $zero),)+
-                    "2:",
-                    "load_rows 0",
-                    "load_columns 2",
-                    "multiply_parts",
-                    "load_columns 1",
-                    "multiply_parts",
-                    "load_rows 1",
-                    "multiply_parts",
-                    "load_columns 0",
-                    "multiply_parts",
-                    "load_rows 2",
-                    "multiply_parts",
-                    "load_rows 0",
-                    "multiply_parts",
-                    "add {rows}, 6144",
-                    "add {columns}, 6144",
-                    "dec {steps}",
-                    "jnz 2b",
-                    "add {line}, {line}",
-                    $($store,)+
-                    ".purgem load_rows",
-                    ".purgem load_columns",
-                    ".purgem multiply_parts",
-                    rows = inout(reg) rows => _,
-                    columns = inout(reg) columns => _,
-                    ahead = inout(reg) ahead => _,
-                    steps = inout(reg) steps => _,
-                    line = inout(reg) ROW_BYTES => _,
-                    sums = in(reg) &raw mut *sums,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                    options(nostack)
-                );
-            }
-        }
-    };
+/// Multiplies the parts of one or two tiles of rows by those of two tiles of columns, of this number of steps, at least one,
+/// and stores the sums. Meanwhile asks for [`LINES_AHEAD`] lines of a third place in each step.
+///
+/// # Safety
+/// There are the parts of a pair of tiles of both for each step.
+unsafe fn multiply_tiles<const TILES: usize>(
+    _: &TileRegisters,
+    (rows, columns, ahead): (*const u16, *const u16, *const u8),
+    steps: usize,
+    sums: &mut Sums,
+) {
+    debug_assert!(steps > 0);
+    // SAFETY: the caller's promises; the tiles are set up, as there are registers of them.
+    unsafe {
+        asm!(
+            ".macro if_two_tiles instruction:vararg",
+            ".if {TILES} > 1",
+            "\\instruction",
+            ".endif",
+            ".endm",
+            ".macro load_rows part",
+            "tileloadd tmm4, [{rows} + {line} + 2048 * \\part]",
+            "if_two_tiles tileloadd tmm5, [{rows} + {line} + 2048 * \\part + 1024]",
+            ".endm",
+            ".macro load_columns part",
+            "tileloadd tmm6, [{columns} + {line} + 2048 * \\part]",
+            "tileloadd tmm7, [{columns} + {line} + 2048 * \\part + 1024]",
+            ".endm",
+            ".macro multiply_parts",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "if_two_tiles tdpbf16ps tmm2, tmm5, tmm6",
+            "if_two_tiles tdpbf16ps tmm3, tmm5, tmm7",
+            ".rept 8",
+            "prefetcht1 [{ahead}]",
+            "add {ahead}, 64",
+            ".endr",
+            ".endm",
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "if_two_tiles tilezero tmm2",
+            "if_two_tiles tilezero tmm3",
+            "2:",
+            "load_rows 0",
+            "load_columns 2",
+            "multiply_parts",
+            "load_columns 1",
+            "multiply_parts",
+            "load_rows 1",
+            "multiply_parts",
+            "load_columns 0",
+            "multiply_parts",
+            "load_rows 2",
+            "multiply_parts",
+            "load_rows 0",
+            "multiply_parts",
+            "add {rows}, 6144",
+            "add {columns}, 6144",
+            "dec {steps}",
+            "jnz 2b",
+            "add {line}, {line}",
+            "tilestored [{sums} + {line}], tmm0",
+            "tilestored [{sums} + {line} + 64], tmm1",
+            "if_two_tiles tilestored [{sums} + {line} + 2048], tmm2",
+            "if_two_tiles tilestored [{sums} + {line} + 2112], tmm3",
+            ".purgem if_two_tiles",
+            ".purgem load_rows",
+            ".purgem load_columns",
+            ".purgem multiply_parts",
+            TILES = const TILES,
+            rows = inout(reg) rows => _,
+            columns = inout(reg) columns => _,
+            ahead = inout(reg) ahead => _,
+            steps = inout(reg) steps => _,
+            line = inout(reg) ROW_BYTES => _,
+            sums = in(reg) &raw mut *sums,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack)
+        );
+    }
 }
-
-multiply!(
-    multiply_2x2,
-    ["tmm0" "tmm1" "tmm2" "tmm3"],
-    "tileloadd tmm4, [{rows} + {line} + 2048 * \\part]\ntileloadd tmm5, [{rows} + {line} + 2048 * \\part + 1024]",
-    [
-        "tdpbf16ps tmm0, tmm4, tmm6"
-        "tdpbf16ps tmm1, tmm4, tmm7"
-        "tdpbf16ps tmm2, tmm5, tmm6"
-        "tdpbf16ps tmm3, tmm5, tmm7"
-    ],
-    [
-        "tilestored [{sums} + {line}], tmm0"
-        "tilestored [{sums} + {line} + 64], tmm1"
-        "tilestored [{sums} + {line} + 2048], tmm2"
-        "tilestored [{sums} + {line} + 2112], tmm3"
-    ]
-);
-
-multiply!(
-    multiply_1x2,
-    ["tmm0" "tmm1"],
-    "tileloadd tmm4, [{rows} + {line} + 2048 * \\part]",
-    [
-        "tdpbf16ps tmm0, tmm4, tmm6"
-        "tdpbf16ps tmm1, tmm4, tmm7"
-    ],
-    [
-        "tilestored [{sums} + {line}], tmm0"
-        "tilestored [{sums} + {line} + 64], tmm1"
-    ]
-);
 
 #[cfg(test)]
 mod tests {

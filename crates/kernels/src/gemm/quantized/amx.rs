@@ -203,12 +203,12 @@ unsafe fn all_rows<const W: usize>(
                 };
                 let is_signed = grid.are_inputs_signed;
                 match (count, W) {
-                    (1, 1) => place.multiply_1x1(is_signed),
-                    (1, _) => place.multiply_1x2(is_signed),
-                    (_, 1) => place.multiply_2x1(is_signed),
-                    _ if ahead.left == 0 => place.multiply_2x2(is_signed),
+                    (1, 1) => place.multiply::<1, 1, false>(is_signed),
+                    (1, _) => place.multiply::<1, 2, false>(is_signed),
+                    (_, 1) => place.multiply::<2, 1, false>(is_signed),
+                    _ if ahead.left == 0 => place.multiply::<2, 2, false>(is_signed),
                     _ => {
-                        place.multiply_2x2_and_fetch(is_signed);
+                        place.multiply::<2, 2, true>(is_signed);
                         let fetched = grid.runs.len() * grid.run_bytes * (FETCHED / ROW_BYTES);
                         ahead.next = ahead.next.wrapping_add(fetched);
                         ahead.left = ahead.left.saturating_sub(fetched);
@@ -336,174 +336,141 @@ struct Place {
     ahead: *const u8,
 }
 
-/// Functions of [`Place`]: what is computed in each step, with `tdp` for the product of tiles, and what of it is stored.
-macro_rules! multiply {
-    ($name:ident, [$($zero:literal)+], [$($step:literal)+], [$($store:literal)+]) => {
-        /// Multiplies tiles and stores their sums.
-        ///
-        /// # Safety
-        /// There are inputs for all rows, at least those of one tile, and all runs, of which there is one at least, as are
-        /// products in each; weights for them and room for their sums; and this thread's tiles are
-        /// [set up](crate::amx::TileRegisters).
-        #[inline(always)]
-        unsafe fn $name(&self, are_inputs_signed: bool) {
-            // SAFETY: the caller's promises.
-            unsafe {
-                if are_inputs_signed {
-                    multiply!(@ self, ".macro tdp sums, inputs, weights\ntdpbssd \\sums, \\inputs, \\weights\n.endm",
-                        [$($zero)+], [$($step)+], [$($store)+]);
-                } else {
-                    multiply!(@ self, ".macro tdp sums, inputs, weights\ntdpbusd \\sums, \\inputs, \\weights\n.endm",
-                        [$($zero)+], [$($step)+], [$($store)+]);
-                }
+impl Place {
+    /// Multiplies one or two tiles of rows by one or two vectors of channels and stores their sums; `FETCH` is whether lines are
+    /// fetched meanwhile.
+    ///
+    /// # Safety
+    /// There are inputs for all rows, at least those of one tile, and all runs, of which there is one at least, as are
+    /// products in each; weights for them and room for their sums; and this thread's tiles are
+    /// [set up](crate::amx::TileRegisters).
+    #[inline(always)]
+    unsafe fn multiply<const TILES: usize, const VECTORS: usize, const FETCH: bool>(
+        &self,
+        are_inputs_signed: bool,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            match are_inputs_signed {
+                true => self.multiply_signed::<TILES, VECTORS, FETCH, true>(),
+                false => self.multiply_signed::<TILES, VECTORS, FETCH, false>(),
             }
         }
-    };
-    (@ $place:ident, $product:literal, [$($zero:literal)+], [$($step:literal)+], [$($store:literal)+]) => {
-        asm!(
-            $product,
-            $(concat!("tilezero ", $zero),)+
-            "3:",
-            "mov {first}, [{runs}]",
-            "mov {second}, {first}",
-            "add {first}, [{place} + {INPUTS}]",
-            "add {second}, [{place} + {INPUTS} + 8]",
-            "mov {steps}, [{place} + {RUN_STEPS}]",
-            "2:",
-            $($step,)+
-            "add {first}, 64",
-            "add {second}, 64",
-            "add {weights}, {tile_bytes}",
-            "add {ahead}, {FETCHED}",
-            "dec {steps}",
-            "jnz 2b",
-            "add {runs}, 8",
-            "cmp {runs}, [{place} + {END_OF_RUNS}]",
-            "jne 3b",
-            "mov {first}, [{place} + {SUMS}]",
-            "mov {second}, [{place} + {BELOW}]",
-            $($store,)+
-            ".purgem tdp",
-            place = in(reg) $place,
-            first = out(reg) _,
-            second = out(reg) _,
-            steps = out(reg) _,
-            runs = inout(reg) $place.runs => _,
-            row = in(reg) $place.row_step,
-            weights = inout(reg) $place.weights => _,
-            step = in(reg) $place.step_bytes,
-            tile_bytes = in(reg) $place.step_bytes * STEPS,
-            ahead = inout(reg) $place.ahead => _,
-            FETCHED = const FETCHED,
-            INPUTS = const offset_of!(Place, inputs),
-            RUN_STEPS = const offset_of!(Place, run_steps),
-            END_OF_RUNS = const offset_of!(Place, end_of_runs),
-            SUMS = const offset_of!(Place, sums),
-            BELOW = const offset_of!(Place, below),
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack)
-        )
-    };
-}
+    }
 
-impl Place {
-    multiply!(
-        multiply_2x2,
-        ["tmm0" "tmm1" "tmm2" "tmm3"],
-        [
-            "tileloadd tmm4, [{first} + {row}]"
-            "tileloadd tmm6, [{weights} + {step}]"
-            "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdp tmm0, tmm4, tmm6"
-            "tileloadd tmm5, [{second} + {row}]"
-            "tdp tmm1, tmm4, tmm7"
-            "tdp tmm2, tmm5, tmm6"
-            "tdp tmm3, tmm5, tmm7"
-        ],
-        [
-            "tilestored [{first} + {step}], tmm0"
-            "tilestored [{first} + {step} + 64], tmm1"
-            "tilestored [{second} + {step}], tmm2"
-            "tilestored [{second} + {step} + 64], tmm3"
-        ]
-    );
-    multiply!(
-        multiply_2x2_and_fetch,
-        ["tmm0" "tmm1" "tmm2" "tmm3"],
-        [
-            "tileloadd tmm4, [{first} + {row}]"
-            "tileloadd tmm6, [{weights} + {step}]"
-            "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdp tmm0, tmm4, tmm6"
-            "prefetcht1 [{ahead} + 0]"
-            "prefetcht1 [{ahead} + 64]"
-            "prefetcht1 [{ahead} + 128]"
-            "prefetcht1 [{ahead} + 192]"
-            "tileloadd tmm5, [{second} + {row}]"
-            "tdp tmm1, tmm4, tmm7"
-            "prefetcht1 [{ahead} + 256]"
-            "prefetcht1 [{ahead} + 320]"
-            "prefetcht1 [{ahead} + 384]"
-            "prefetcht1 [{ahead} + 448]"
-            "tdp tmm2, tmm5, tmm6"
-            "prefetcht1 [{ahead} + 512]"
-            "prefetcht1 [{ahead} + 576]"
-            "prefetcht1 [{ahead} + 640]"
-            "prefetcht1 [{ahead} + 704]"
-            "tdp tmm3, tmm5, tmm7"
-            "prefetcht1 [{ahead} + 768]"
-            "prefetcht1 [{ahead} + 832]"
-            "prefetcht1 [{ahead} + 896]"
-            "prefetcht1 [{ahead} + 960]"
-        ],
-        [
-            "tilestored [{first} + {step}], tmm0"
-            "tilestored [{first} + {step} + 64], tmm1"
-            "tilestored [{second} + {step}], tmm2"
-            "tilestored [{second} + {step} + 64], tmm3"
-        ]
-    );
-    multiply!(
-        multiply_1x2,
-        ["tmm0" "tmm1"],
-        [
-            "tileloadd tmm4, [{first} + {row}]"
-            "tileloadd tmm6, [{weights} + {step}]"
-            "tileloadd tmm7, [{weights} + {step} + 64]"
-            "tdp tmm0, tmm4, tmm6"
-            "tdp tmm1, tmm4, tmm7"
-        ],
-        [
-            "tilestored [{first} + {step}], tmm0"
-            "tilestored [{first} + {step} + 64], tmm1"
-        ]
-    );
-    multiply!(
-        multiply_2x1,
-        ["tmm0" "tmm2"],
-        [
-            "tileloadd tmm4, [{first} + {row}]"
-            "tileloadd tmm6, [{weights} + {step}]"
-            "tileloadd tmm5, [{second} + {row}]"
-            "tdp tmm0, tmm4, tmm6"
-            "tdp tmm2, tmm5, tmm6"
-        ],
-        [
-            "tilestored [{first} + {step}], tmm0"
-            "tilestored [{second} + {step}], tmm2"
-        ]
-    );
-    multiply!(
-        multiply_1x1,
-        ["tmm0"],
-        [
-            "tileloadd tmm4, [{first} + {row}]"
-            "tileloadd tmm6, [{weights} + {step}]"
-            "tdp tmm0, tmm4, tmm6"
-        ],
-        [
-            "tilestored [{first} + {step}], tmm0"
-        ]
-    );
+    /// The same, of inputs that are `SIGNED` or not. The sums of the first tile of rows are in `tmm0` and `tmm1`, those of
+    /// the second one in `tmm2` and `tmm3`.
+    ///
+    /// # Safety
+    /// As of [`Self::multiply`].
+    #[inline(always)]
+    unsafe fn multiply_signed<
+        const TILES: usize,
+        const VECTORS: usize,
+        const FETCH: bool,
+        const SIGNED: bool,
+    >(
+        &self,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            asm!(
+                ".macro tdp sums, inputs, weights",
+                ".if {SIGNED}",
+                "tdpbssd \\sums, \\inputs, \\weights",
+                ".else",
+                "tdpbusd \\sums, \\inputs, \\weights",
+                ".endif",
+                ".endm",
+                ".macro if_two_vectors instruction:vararg",
+                ".if {VECTORS} > 1",
+                "\\instruction",
+                ".endif",
+                ".endm",
+                ".macro if_two_tiles instruction:vararg",
+                ".if {TILES} > 1",
+                "\\instruction",
+                ".endif",
+                ".endm",
+                ".macro fetch_four offset",
+                ".if {FETCH}",
+                "prefetcht1 [{ahead} + \\offset]",
+                "prefetcht1 [{ahead} + \\offset + 64]",
+                "prefetcht1 [{ahead} + \\offset + 128]",
+                "prefetcht1 [{ahead} + \\offset + 192]",
+                ".endif",
+                ".endm",
+                "tilezero tmm0",
+                "if_two_vectors tilezero tmm1",
+                "if_two_tiles tilezero tmm2",
+                "if_two_tiles if_two_vectors tilezero tmm3",
+                "3:",
+                "mov {first}, [{runs}]",
+                "mov {second}, {first}",
+                "add {first}, [{place} + {INPUTS}]",
+                "add {second}, [{place} + {INPUTS} + 8]",
+                "mov {steps}, [{place} + {RUN_STEPS}]",
+                "2:",
+                "tileloadd tmm4, [{first} + {row}]",
+                "tileloadd tmm6, [{weights} + {step}]",
+                ".if {VECTORS} > 1",
+                "tileloadd tmm7, [{weights} + {step} + 64]",
+                "tdp tmm0, tmm4, tmm6",
+                "fetch_four 0",
+                "if_two_tiles tileloadd tmm5, [{second} + {row}]",
+                "tdp tmm1, tmm4, tmm7",
+                "fetch_four 256",
+                ".else",
+                "if_two_tiles tileloadd tmm5, [{second} + {row}]",
+                "tdp tmm0, tmm4, tmm6",
+                ".endif",
+                "if_two_tiles tdp tmm2, tmm5, tmm6",
+                "fetch_four 512",
+                "if_two_tiles if_two_vectors tdp tmm3, tmm5, tmm7",
+                "fetch_four 768",
+                "add {first}, 64",
+                "add {second}, 64",
+                "add {weights}, {tile_bytes}",
+                "add {ahead}, {FETCHED}",
+                "dec {steps}",
+                "jnz 2b",
+                "add {runs}, 8",
+                "cmp {runs}, [{place} + {END_OF_RUNS}]",
+                "jne 3b",
+                "mov {first}, [{place} + {SUMS}]",
+                "mov {second}, [{place} + {BELOW}]",
+                "tilestored [{first} + {step}], tmm0",
+                "if_two_vectors tilestored [{first} + {step} + 64], tmm1",
+                "if_two_tiles tilestored [{second} + {step}], tmm2",
+                "if_two_tiles if_two_vectors tilestored [{second} + {step} + 64], tmm3",
+                ".purgem tdp",
+                ".purgem if_two_vectors",
+                ".purgem if_two_tiles",
+                ".purgem fetch_four",
+                place = in(reg) self,
+                first = out(reg) _,
+                second = out(reg) _,
+                steps = out(reg) _,
+                runs = inout(reg) self.runs => _,
+                row = in(reg) self.row_step,
+                weights = inout(reg) self.weights => _,
+                step = in(reg) self.step_bytes,
+                tile_bytes = in(reg) self.step_bytes * STEPS,
+                ahead = inout(reg) self.ahead => _,
+                TILES = const TILES,
+                VECTORS = const VECTORS,
+                FETCH = const FETCH as u8,
+                SIGNED = const SIGNED as u8,
+                FETCHED = const FETCHED,
+                INPUTS = const offset_of!(Place, inputs),
+                RUN_STEPS = const offset_of!(Place, run_steps),
+                END_OF_RUNS = const offset_of!(Place, end_of_runs),
+                SUMS = const offset_of!(Place, sums),
+                BELOW = const offset_of!(Place, below),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack)
+            );
+        }
+    }
 }
