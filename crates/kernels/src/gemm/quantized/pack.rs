@@ -53,6 +53,40 @@ impl<'a> Source<'a> {
     pub(super) fn run(&self, channel: usize, run: usize) -> &'a [u8] {
         &self.weights.values[(channel * self.runs + run) * self.run_bytes..][..self.run_bytes]
     }
+
+    /// The sums of each channel's weights.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(super) fn sums(&self, preparation: &mut Preparation) -> Result<Vec<Sums>, TooLarge> {
+        preparation.derive(self.channels, |all: &mut [Sums], pace| {
+            for (channel, sums) in all.iter_mut().enumerate() {
+                for bytes in (0..self.runs).map(|run| self.run(channel, run)) {
+                    for block in pace.blocks(bytes.len(), 1) {
+                        sums.add(self.weights, &bytes[block]);
+                    }
+                }
+            }
+        })
+    }
+
+    /// What the sums of products with a channel begin with, and the greatest magnitude that they can have then, from the
+    /// sums of the channel's weights and the zero point of inputs.
+    pub(super) fn first_and_bound(
+        &self,
+        channel: usize,
+        sums: &Sums,
+        activations: Activations,
+        zero_point: i32,
+    ) -> (i32, i64) {
+        let bias = self.bias[channel];
+        let count = i32::try_from(self.runs * self.run_bytes % (1 << 31)).unwrap_or(0);
+        let constant = self.weights.signed_zero_point().wrapping_mul(count);
+        let first =
+            bias.wrapping_add(zero_point.wrapping_mul(constant.wrapping_sub(sums.wrapped())));
+        let bound = sums.magnitude.saturating_mul(activations.greatest());
+        (first, bound.saturating_add(i64::from(bias).abs()))
+    }
 }
 
 /// What is packed of weights, whatever becomes of sums.
@@ -115,15 +149,7 @@ impl Parts {
                 }
             }
         })?;
-        let sums_of_weights = preparation.derive(channels, |all: &mut [Sums], pace| {
-            for (channel, sums) in all.iter_mut().enumerate() {
-                for bytes in (0..runs).map(|run| source.run(channel, run)) {
-                    for block in pace.blocks(bytes.len(), 1) {
-                        sums.add(weights, &bytes[block]);
-                    }
-                }
-            }
-        })?;
+        let sums = source.sums(preparation)?;
         let has_least_weight = variant.asks_for_least_weight()
             && preparation.derive(1, |found: &mut [u8], pace| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
@@ -132,7 +158,7 @@ impl Parts {
                     |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
                 found[0] = runs.any(contains_least).into();
             })? != [0];
-        Ok(Self { blocks, packed, lanes, sums: sums_of_weights, has_least_weight })
+        Ok(Self { blocks, packed, lanes, sums, has_least_weight })
     }
 }
 
@@ -148,47 +174,24 @@ impl Matrix {
         requantization: Requantization,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        let Source { weights, runs, run_bytes, bias, .. } = *source;
-        let Parts { mut blocks, packed, lanes, sums: sums_of_weights, has_least_weight } =
+        let Source { weights, runs, run_bytes, .. } = *source;
+        let Parts { mut blocks, packed, lanes, sums, has_least_weight } =
             Parts::new(variant, source, Form::Scalar, preparation)?;
-        let weight_zero_point = weights.signed_zero_point();
-        // Inputs as the kernel sees them, and their zero point.
+        // Of inputs as the kernel sees them.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
-        let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
         let sum = |channel: usize| {
-            let (of_weights, bias): (&Sums, i32) = (&sums_of_weights[channel], bias[channel]);
-            let constant = zero_point.wrapping_mul(
-                weight_zero_point.wrapping_mul(count).wrapping_sub(of_weights.wrapped()),
-            );
-            let first = bias.wrapping_add(constant);
-            let bound = of_weights
-                .magnitude
-                .saturating_mul(activations.greatest())
-                .saturating_add(i64::from(bias).abs());
-            (first, bound)
+            source.first_and_bound(channel, &sums[channel], activations, zero_point)
         };
         let all_lanes =
             channel_lanes(variant, &mut blocks, lanes, &requantization, &sum, preparation)?;
-        let common = Common {
-            runs,
-            run_bytes,
-            is_signed: activations.signedness == Signedness::Signed,
-            limits: (requantization.min, requantization.max),
-        };
-        let problem = Problem {
-            common,
-            inputs: inputs(variant, common, &blocks),
-            lanes: all_lanes,
-            requantization,
-            sum_offset: variant.sum_offset(),
-        };
+        let common = Common::new([runs, run_bytes], activations.signedness, &requantization);
         Ok(Self {
             variant,
-            problem,
+            problem: Problem::new(variant, blocks.len(), common, all_lanes, requantization),
             blocks,
             weights: Some(packed),
-            weight_zero_point,
+            weight_zero_point: weights.signed_zero_point(),
             input_zero_point: zero_point,
             has_least_weight,
         })
@@ -212,10 +215,23 @@ impl Matrix {
         Ok((Self { has_least_weight, ..matrix }, sums))
     }
 
+    /// Of weights that have no zero point, which are not here.
+    fn without_weights(variant: &'static Variant, problem: Problem, blocks: Vec<Block>) -> Self {
+        Self {
+            variant,
+            problem,
+            blocks,
+            weights: None,
+            weight_zero_point: 0,
+            input_zero_point: 0,
+            has_least_weight: false,
+        }
+    }
+
     /// As [`Self::of_sums`], of weights that are packed.
     fn with_sums(
         variant: &'static Variant,
-        [runs, run_bytes]: [usize; 2],
+        sizes: [usize; 2],
         mut blocks: Vec<Block>,
         packed: PackedValues<u8>,
         preparation: &mut Preparation,
@@ -224,28 +240,10 @@ impl Matrix {
         blocks.iter_mut().for_each(|block| block.lanes = 0);
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes = preparation.zeros(vectors, "constants of channels")?;
-        let common = Common { runs, run_bytes, is_signed: false, limits: (0, 0) };
-        let problem = Problem {
-            common,
-            inputs: inputs(variant, common, &blocks),
-            lanes,
-            requantization: Requantization {
-                multipliers: Vec::new(),
-                zero_point: 0,
-                min: 0,
-                max: 0,
-            },
-            sum_offset: variant.sum_offset(),
-        };
-        Ok(Self {
-            variant,
-            problem,
-            blocks,
-            weights: Some(packed),
-            weight_zero_point: 0,
-            input_zero_point: 0,
-            has_least_weight: false,
-        })
+        let none = Requantization { multipliers: Vec::new(), zero_point: 0, min: 0, max: 0 };
+        let common = Common::new(sizes, Signedness::Unsigned, &none);
+        let problem = Problem::new(variant, blocks.len(), common, lanes, none);
+        Ok(Self { weights: Some(packed), ..Self::without_weights(variant, problem, blocks) })
     }
 
     /// Packs several matrices of 16-bit weights, whose rows are 16-bit numbers too: in place of bytes that were
@@ -332,27 +330,9 @@ impl Matrix {
         let sum = |channel: usize| sums[channel];
         let lanes =
             channel_lanes(variant, &mut blocks, vectors, &requantization, &sum, preparation)?;
-        let problem = Problem {
-            common: Common {
-                runs: 1,
-                run_bytes: 0,
-                is_signed: signedness == Signedness::Signed,
-                limits: (requantization.min, requantization.max),
-            },
-            inputs: Inputs::Stored,
-            lanes,
-            requantization,
-            sum_offset: variant.sum_offset(),
-        };
-        Ok(Self {
-            variant,
-            problem,
-            blocks,
-            weights: None,
-            weight_zero_point: 0,
-            input_zero_point: 0,
-            has_least_weight: false,
-        })
+        let common = Common::new([1, 0], signedness, &requantization);
+        let problem = Problem::new(variant, blocks.len(), common, lanes, requantization);
+        Ok(Self::without_weights(variant, problem, blocks))
     }
 
     /// Requantizes sums of a block of [`Self::of_outputs`], a row each, to which [`ChannelLanes::bias`] was
@@ -398,27 +378,14 @@ impl Matrix {
         };
         let (form, lanes) = group.pack(&|lane| (0, lane), &|_| (0, bound));
         blocks.iter_mut().for_each(|block| block.form = form);
-        let common = Common {
-            runs: 1,
-            run_bytes: inner,
-            is_signed: left.signedness == Signedness::Signed,
-            limits: (requantization.min, requantization.max),
-        };
-        let problem = Problem {
-            common,
-            inputs: inputs(variant, common, &blocks),
-            lanes,
-            requantization: requantization.repeated(1, preparation)?,
-            sum_offset: variant.sum_offset(),
-        };
+        let common = Common::new([1, inner], left.signedness, requantization);
+        let requantization = requantization.repeated(1, preparation)?;
+        let problem = Problem::new(variant, blocks.len(), common, lanes, requantization);
         Ok(Self {
-            variant,
-            problem,
-            blocks,
-            weights: None,
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
             has_least_weight: true,
+            ..Self::without_weights(variant, problem, blocks)
         })
     }
 
@@ -719,19 +686,6 @@ impl Matrix {
             *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
         }
     }
-}
-
-/// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
-const STEPS_TO_COPY: usize = 64;
-
-/// Where the kernel of a matrix finds inputs.
-fn inputs(variant: &'static Variant, common: Common, blocks: &[Block]) -> Inputs {
-    let Common { runs, run_bytes, is_signed, .. } = common;
-    // No more than the bytes of the packed weights.
-    let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
-    let is_flipped = is_signed && variant.flips_inputs;
-    let are_copied = variant.input_bytes > 1 || variant.copies_rows();
-    if are_copied || is_flipped && steps >= STEPS_TO_COPY { Inputs::Copied } else { Inputs::Stored }
 }
 
 /// The constants of all channels, which take this many vectors, from what each channel's sums begin with and the greatest

@@ -1,7 +1,7 @@
 //! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
 
-use super::DEPTH;
 use super::block::Block;
+use super::{DEPTH, Variant};
 use crate::quantization::Signedness;
 use crate::requantize::{ChannelLanes, Requantization};
 
@@ -29,6 +29,18 @@ pub(crate) struct Common {
     pub limits: (i32, i32),
 }
 
+impl Common {
+    /// Of so many runs of so many bytes.
+    pub(super) fn new(
+        [runs, run_bytes]: [usize; 2],
+        signedness: Signedness,
+        requantization: &Requantization,
+    ) -> Self {
+        let limits = (requantization.min, requantization.max);
+        Self { runs, run_bytes, is_signed: signedness == Signedness::Signed, limits }
+    }
+}
+
 /// What kernels have to know of a matrix beside its packed weights.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -41,7 +53,28 @@ pub(super) struct Problem {
     pub(super) sum_offset: i32,
 }
 
+/// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
+const STEPS_TO_COPY: usize = 64;
+
 impl Problem {
+    /// Of a matrix that is packed in this many blocks.
+    pub(super) fn new(
+        variant: &'static Variant,
+        blocks: usize,
+        common: Common,
+        lanes: Vec<ChannelLanes>,
+        requantization: Requantization,
+    ) -> Self {
+        let Common { runs, run_bytes, is_signed, .. } = common;
+        // No more than the bytes of the packed weights.
+        let steps = runs * run_bytes.div_ceil(DEPTH) * blocks;
+        let is_flipped = is_signed && variant.flips_inputs;
+        let are_copied = variant.input_bytes > 1 || variant.copies_rows();
+        let are_copied = are_copied || is_flipped && steps >= STEPS_TO_COPY;
+        let inputs = if are_copied { Inputs::Copied } else { Inputs::Stored };
+        Self { common, inputs, lanes, requantization, sum_offset: variant.sum_offset() }
+    }
+
     /// Bytes of a row whose runs are copied one behind the other, each filled up to a whole step.
     pub(super) fn row_bytes(&self) -> usize {
         // Less than the packed weights have.

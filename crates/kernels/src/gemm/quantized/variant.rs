@@ -79,52 +79,47 @@ impl Variant {
     }
 }
 
-/// For rows of bytes, by the instruction set that is asked for.
-static BYTES: &[(InstructionSet, Variant)] = &[
+/// For rows of bytes.
+static BYTES: &[Variant] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
-        InstructionSet::Avx512Amx,
-        Variant {
-            rows: super::amx::ROWS_OF_TILES,
-            steps_together: super::amx::STEPS,
-            compute: super::amx::compute,
-            ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
-        },
-    ),
+    Variant { compute: super::amx::compute, ..OF_TILES },
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512Vnni, Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni)),
+    Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512, Variant::new::<super::avx512::Words>(InstructionSet::Avx512)),
+    Variant::new::<super::avx512::Words>(InstructionSet::Avx512),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::AvxVnni, Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni)),
+    Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni),
     #[cfg(target_arch = "x86_64")]
-    (InstructionSet::Avx2, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2)),
+    Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2),
     #[cfg(target_arch = "aarch64")]
-    (InstructionSet::NeonI8mm, Variant::new::<super::smmla::Smmla>(InstructionSet::NeonI8mm)),
+    Variant::new::<super::smmla::Smmla>(InstructionSet::NeonI8mm),
     #[cfg(target_arch = "aarch64")]
-    (InstructionSet::NeonDotprod, Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod)),
+    Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod),
     #[cfg(target_arch = "aarch64")]
-    (
-        InstructionSet::Neon,
-        Variant {
-            compute_without_least_weight: Some(tiles::compute::<super::neon::Neon<false>>),
-            ..Variant::new::<super::neon::Neon<true>>(InstructionSet::Neon)
-        },
-    ),
+    Variant {
+        compute_without_least_weight: Some(tiles::compute::<super::neon::Neon<false>>),
+        ..Variant::new::<super::neon::Neon<true>>(InstructionSet::Neon)
+    },
 ];
 
-/// For rows of bytes at equal distances, unsigned ones or signed ones.
-static BYTES_OF_GRIDS: &[(InstructionSet, [Variant; 2])] = &[
+/// For rows of bytes at equal distances, unsigned ones and signed ones.
+static BYTES_OF_GRIDS: &[Variant] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512Amx, [OF_GRIDS, Variant { has_signed_inputs: true, ..OF_GRIDS }]),
+    Variant { flips_inputs: false, compute_grid: Some(super::amx::compute_grid), ..OF_TILES },
+    #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+    Variant {
+        flips_inputs: false,
+        compute_grid: Some(super::amx::compute_grid),
+        has_signed_inputs: true,
+        ..OF_TILES
+    },
 ];
 
+/// What those of AMX have in common.
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-const OF_GRIDS: Variant = Variant {
+const OF_TILES: Variant = Variant {
     rows: super::amx::ROWS_OF_TILES,
-    flips_inputs: false,
     steps_together: super::amx::STEPS,
-    compute_grid: Some(super::amx::compute_grid),
     ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
 };
 
@@ -163,32 +158,21 @@ static BYTES_OF_LITTLE: &[(InstructionSet, Least, Variant)] = &[
     ),
 ];
 
-/// For rows of 16-bit numbers, see [`Matrix::of_words`](super::Matrix::of_words), by the instruction set that is
-/// asked for; none where bytes are multiplied so much faster that such products are no use.
-static WORDS: &[(InstructionSet, Variant)] = &[
+/// For rows of 16-bit numbers, see [`Matrix::of_words`](super::Matrix::of_words); none where bytes are multiplied so much
+/// faster that such products are no use.
+static WORDS: &[Variant] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
-        InstructionSet::Avx512Vnni,
-        Variant::of_word_rows::<super::avx512::VnniWords>(InstructionSet::Avx512Vnni),
-    ),
+    Variant::of_word_rows::<super::avx512::VnniWords>(InstructionSet::Avx512Vnni),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (InstructionSet::Avx512, Variant::of_word_rows::<super::avx512::Words>(InstructionSet::Avx512)),
+    Variant::of_word_rows::<super::avx512::Words>(InstructionSet::Avx512),
     #[cfg(target_arch = "x86_64")]
-    (InstructionSet::AvxVnni, Variant::of_word_rows::<super::avx2::Pairs>(InstructionSet::Avx2)),
-    #[cfg(target_arch = "x86_64")]
-    (InstructionSet::Avx2, Variant::of_word_rows::<super::avx2::Pairs>(InstructionSet::Avx2)),
+    Variant::of_word_rows::<super::avx2::Pairs>(InstructionSet::Avx2),
 ];
 
-/// That of a table.
-///
 /// # Panics
 /// If this processor does not have the instructions.
-fn find(
-    table: &'static [(InstructionSet, Variant)],
-    set: InstructionSet,
-) -> Option<&'static Variant> {
+fn check_availability(set: InstructionSet) {
     assert!(set.is_available(), "this processor does not have {set}");
-    table.iter().find(|(of, _)| *of == set).map(|(_, variant)| variant)
 }
 
 impl Variant {
@@ -198,7 +182,8 @@ impl Variant {
     /// # Panics
     /// If this processor does not have the instructions.
     pub(crate) fn of(set: InstructionSet, products: usize) -> Option<&'static Self> {
-        find(BYTES, set).filter(|_| products <= MOST_PRODUCTS)
+        check_availability(set);
+        BYTES.iter().find(|variant| variant.set == set).filter(|_| products <= MOST_PRODUCTS)
     }
 
     /// As [`Self::of`], for a number of rows that is known when weights are packed.
@@ -227,10 +212,10 @@ impl Variant {
         signedness: Signedness,
         products: usize,
     ) -> Option<&'static Self> {
-        assert!(set.is_available(), "this processor does not have {set}");
-        let (_, [unsigned, signed]) = BYTES_OF_GRIDS.iter().find(|(of, _)| *of == set)?;
-        let variant = if signedness == Signedness::Signed { signed } else { unsigned };
-        Some(variant).filter(|_| products <= MOST_PRODUCTS)
+        check_availability(set);
+        let are_signed = signedness == Signedness::Signed;
+        let suits = |variant: &&Self| variant.set == set && variant.has_signed_inputs == are_signed;
+        BYTES_OF_GRIDS.iter().find(suits).filter(|_| products <= MOST_PRODUCTS)
     }
 
     /// That of an instruction set for products of rows of 16-bit numbers, if there is one.
@@ -238,7 +223,10 @@ impl Variant {
     /// # Panics
     /// If this processor does not have the instructions.
     pub(crate) fn of_words(set: InstructionSet) -> Option<&'static Self> {
-        find(WORDS, set)
+        check_availability(set);
+        // AVX-VNNI has none of its own.
+        let set = if set == InstructionSet::AvxVnni { InstructionSet::Avx2 } else { set };
+        WORDS.iter().find(|variant| variant.set == set)
     }
 
     /// Its name in reports.

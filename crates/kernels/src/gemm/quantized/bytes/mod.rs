@@ -14,7 +14,7 @@ mod chunks;
 use super::variant::LEAST_ROWS;
 use super::{Common, DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
-use crate::quantization::{Activations, Signedness, Sums, Weights};
+use crate::quantization::{Activations, Weights};
 use crate::requantize::{Form, LANES, Requantization};
 use crate::team::Pace;
 use crate::vector::Isa;
@@ -87,15 +87,6 @@ pub(crate) struct ByteMatrix {
     lanes: Vec<Lane>,
     /// For its requantization.
     outputs: Matrix,
-}
-
-/// What is known of packed weights before they are there.
-#[derive(Debug, Clone, Copy, Zeroable, Pod)]
-#[repr(C)]
-struct Size {
-    /// Steps of a chunk; 0 if the weights are not packed so.
-    steps: u64,
-    bytes: u64,
 }
 
 /// Reads the weights of some fours of inputs of a channel, less their zero point; the last four of a run may have
@@ -179,21 +170,16 @@ impl ByteMatrix {
         // Both are found in one go, and kept.
         let mut packed = Vec::new();
         let mut counts: Vec<u16> = Vec::new();
-        let size = preparation.derive(1, |size: &mut [Size], pace| {
-            size[0].steps = choose_size(source, steps) as u64;
-            let size_of_chunks = usize::try_from(size[0].steps).unwrap_or(0);
-            if size_of_chunks == 0 {
-                return;
-            }
+        let sizes = preparation.derive(2, |sizes: &mut [u64], pace| {
+            let size = choose_size(source, steps);
             let most = COST_OF_WORDS * steps * channels;
-            if !pack(source, steps, size_of_chunks, most, (&mut packed, &mut counts), pace) {
-                size[0].steps = 0;
+            if size > 0 && pack(source, steps, size, most, (&mut packed, &mut counts), pace) {
+                sizes.copy_from_slice(&[size as u64, packed.len() as u64]);
             }
-            size[0].bytes = packed.len() as u64;
-        })?[0];
-        let [size_of_chunks, bytes] =
-            [size.steps, size.bytes].map(|it| usize::try_from(it).unwrap_or(0));
-        if !(1..=MOST_STEPS).contains(&size_of_chunks) {
+        })?;
+        // The steps of a chunk, 0 if the weights are not packed so, and the bytes of all.
+        let [size, bytes] = [sizes[0], sizes[1]].map(|it| usize::try_from(it).unwrap_or(0));
+        if !(1..=MOST_STEPS).contains(&size) {
             return Ok(None);
         }
         let piece_count = pieces(steps).count();
@@ -204,24 +190,10 @@ impl ByteMatrix {
             let length = to.len().min(packed.len());
             to[..length].copy_from_slice(&packed[..length]);
         })?;
-        let entries = entries(&counts, channels, size_of_chunks, bytes, preparation)?;
+        let entries = entries(&counts, channels, size, bytes, preparation)?;
         let (lanes, outputs) = lanes(source, activations, requantization, preparation)?;
-        let common = Common {
-            runs,
-            run_bytes,
-            is_signed: activations.signedness == Signedness::Signed,
-            limits: (requantization.min, requantization.max),
-        };
-        Ok(Some(Self {
-            common,
-            channels,
-            steps,
-            size: size_of_chunks,
-            packed,
-            entries,
-            lanes,
-            outputs,
-        }))
+        let common = Common::new([runs, run_bytes], activations.signedness, requantization);
+        Ok(Some(Self { common, channels, steps, size, packed, entries, lanes, outputs }))
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -538,25 +510,12 @@ fn lanes(
     requantization: &Requantization,
     preparation: &mut Preparation,
 ) -> Result<(Vec<Lane>, Matrix), TooLarge> {
-    let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
-    let of_channels = preparation.derive(channels, |all: &mut [Sums], pace| {
-        for (channel, sums) in all.iter_mut().enumerate() {
-            for run in 0..runs {
-                for block in pace.blocks(run_bytes, 1) {
-                    sums.add(weights, &source.run(channel, run)[block]);
-                }
-            }
-        }
-    })?;
-    let count = i64::try_from(runs * run_bytes).unwrap_or(i64::MAX);
+    let sums = source.sums(preparation)?;
     let zero_point = activations.zero_point + activations.signedness.offset();
-    let sums = of_channels.iter().zip(bias).map(|(sums, bias)| {
-        let centred = sums.sum - i64::from(weights.signed_zero_point()).saturating_mul(count);
-        #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
-        let first = bias.wrapping_sub(zero_point.wrapping_mul(centred as i32));
-        let bound = sums.magnitude.saturating_mul(activations.greatest());
-        (first, bound.saturating_add(i64::from(*bias).abs()))
-    });
+    let sums = sums
+        .iter()
+        .enumerate()
+        .map(|(channel, sums)| source.first_and_bound(channel, sums, activations, zero_point));
     let sums = preparation.collected(sums, "sums of weights")?;
     let multipliers = preparation.copied(&requantization.multipliers, "multipliers")?;
     let requantization = Requantization { multipliers, ..*requantization };
@@ -565,7 +524,7 @@ fn lanes(
     };
     let outputs =
         Matrix::of_outputs(variant, &sums, activations.signedness, requantization, preparation)?;
-    let lanes = (0..channels.next_multiple_of(LANES)).map(|channel| {
+    let lanes = (0..source.channels.next_multiple_of(LANES)).map(|channel| {
         let block = &outputs.blocks()[channel / LANES];
         let (lanes, lane) = (&outputs.block_lanes(block)[0], channel % LANES);
         let of_parity = if lane % 2 == 0 { &lanes.rounding_even } else { &lanes.rounding_odd };
