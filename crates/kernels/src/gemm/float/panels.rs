@@ -19,7 +19,10 @@ use std::ops::Range;
 /// panel of a group may be narrower, by whole vectors; columns beyond the group's are zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
-    cut: Cut,
+    blocking: Blocking,
+    depth: usize,
+    groups: usize,
+    group_columns: usize,
     /// None of columns that are known only when they are multiplied.
     values: Option<PackedValues<f32>>,
 }
@@ -35,15 +38,6 @@ pub(crate) struct Unpacked<'a> {
 
 /// What it takes to find a weight anywhere in memory, in multiplications.
 const LOOK: usize = 4;
-
-/// How columns are cut into panels.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    blocking: Blocking,
-    depth: usize,
-    group_columns: usize,
-    groups: usize,
-}
 
 /// One of the panels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,24 +58,21 @@ impl Panels {
         preparation: &mut Preparation,
         blocking: Blocking,
         depth: usize,
-        [groups, group_columns]: [usize; 2],
+        columns: [usize; 2],
         bias: impl Fn(usize) -> f32,
         weight: impl Fn(usize, usize) -> f32,
     ) -> Result<Self, TooLarge> {
-        let cut = Cut { blocking, depth, group_columns, groups };
-        let values = preparation.pack(cut.checked_values()?, |values, pace| {
-            cut.fill(values, bias, |panel, width, rows| {
-                for (k, row) in rows.chunks_exact_mut(width).enumerate() {
-                    if pace.is_over(LOOK * width) {
-                        return;
-                    }
-                    for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
-                        *to = weight(column, k);
-                    }
+        let panels = Self::at_run_time(blocking, depth, columns)?;
+        panels.packed(preparation, bias, |panel, width, rows, pace| {
+            for (k, row) in rows.chunks_exact_mut(width).enumerate() {
+                if pace.is_over(LOOK * width) {
+                    return;
                 }
-            });
-        })?;
-        Ok(Self { cut, values: Some(values) })
+                for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
+                    *to = weight(column, k);
+                }
+            }
+        })
     }
 
     /// Panels that are [filled](Self::fill) at run time.
@@ -90,9 +81,35 @@ impl Panels {
         depth: usize,
         [groups, group_columns]: [usize; 2],
     ) -> Result<Self, TooLarge> {
-        let cut = Cut { blocking, depth, group_columns, groups };
-        cut.checked_values()?;
-        Ok(Self { cut, values: None })
+        let width = group_columns.checked_next_multiple_of(blocking.lanes);
+        let rows = depth.checked_add(1);
+        let values = width.zip(rows).and_then(|(width, rows)| product(&[width, rows, groups]));
+        let fits = |values: usize| values < isize::MAX.unsigned_abs() / size_of::<f32>();
+        if !values.is_some_and(fits) {
+            return Err(TooLarge::beyond_addresses("packed weights"));
+        }
+        Ok(Self { blocking, depth, groups, group_columns, values: None })
+    }
+
+    /// These panels with the biases entered, and with rows, which are so wide, that `rows` fills for each of them.
+    fn packed(
+        self,
+        preparation: &mut Preparation,
+        bias: impl Fn(usize) -> f32,
+        mut rows: impl FnMut(&Panel, usize, &mut [f32], &mut Pace<'_>),
+    ) -> Result<Self, TooLarge> {
+        let values = preparation.pack(self.count_values(), |values: &mut [f32], pace| {
+            for panel in self.all() {
+                let width = self.width(&panel);
+                let values = &mut values[panel.start..][..self.panel_values(&panel)];
+                let (biases, of_rows) = values.split_at_mut(width);
+                for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
+                    *to = bias(column);
+                }
+                rows(&panel, width, of_rows, pace);
+            }
+        })?;
+        Ok(Self { values: Some(values), ..self })
     }
 
     /// Packs columns, each panel by one thread.
@@ -101,7 +118,7 @@ impl Panels {
     /// If there are fewer weights or biases, or less room than [`Self::count_values`].
     pub(crate) fn fill(&self, isa: Isa, team: &mut Team, columns: Unpacked<'_>, to: &mut [f32]) {
         let Unpacked { weights, are_rows, bias } = columns;
-        let depth = self.cut.depth;
+        let depth = self.depth;
         assert_eq!(weights.len(), self.columns() * depth, "values of the weights");
         assert_eq!(bias.len(), self.columns(), "values of the bias");
         let stride = if are_rows { self.columns() } else { depth };
@@ -112,7 +129,7 @@ impl Panels {
             let panel = self.panel(index);
             let width = self.width(&panel);
             // SAFETY: panels do not overlap.
-            let values = unsafe { to.slice(panel.start, self.cut.panel_values(&panel)) };
+            let values = unsafe { to.slice(panel.start, self.panel_values(&panel)) };
             let (biases, rows) = values.split_at_mut(width);
             let (of_columns, rest) = biases.split_at_mut(panel.columns.len());
             of_columns.copy_from_slice(&bias[panel.columns.clone()]);
@@ -131,19 +148,16 @@ impl Panels {
         preparation: &mut Preparation,
         blocking: Blocking,
         depth: usize,
-        [groups, group_columns]: [usize; 2],
+        columns: [usize; 2],
         bias: impl Fn(usize) -> f32,
         values: &[f32],
     ) -> Result<Self, TooLarge> {
-        let cut = Cut { blocking, depth, group_columns, groups };
+        let panels = Self::at_run_time(blocking, depth, columns)?;
         let isa = Isa::of(preparation.set());
         let matrix = Matrix { values, start: 0, stride: depth };
-        let values = preparation.pack(cut.checked_values()?, |values, pace| {
-            cut.fill(values, bias, |panel, width, rows| {
-                turned_until(pace, isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
-            });
-        })?;
-        Ok(Self { cut, values: Some(values) })
+        panels.packed(preparation, bias, |panel, width, rows, pace| {
+            turned_until(pace, isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
+        })
     }
 
     /// The weights of panels that are not packed, `[groups, group_columns, depth]`, as float16. Each
@@ -154,24 +168,15 @@ impl Panels {
         weights: &[f32],
     ) -> Result<PackedValues<u16>, TooLarge> {
         let isa = Isa::of(preparation.set());
-        let depth = self.cut.depth;
+        let depth = self.depth;
         let matrix = Matrix { values: weights, start: 0, stride: depth };
-        let panels = (0..self.count()).map(|index| self.panel(index));
-        let widest = panels.map(|panel| self.width(&panel)).max().unwrap_or(0);
+        let widest = self.all().map(|panel| self.width(&panel)).max().unwrap_or(0);
         let mut rows = room_for(depth * widest, "weights")?;
         preparation.pack(self.count_values(), |halves: &mut [u16], pace| {
-            for panel in (0..self.count()).map(|index| self.panel(index)) {
-                let width = self.width(&panel);
+            for panel in self.all() {
+                let (width, columns) = (self.width(&panel), panel.columns.clone());
                 rows.resize(depth * width, 0.0);
-                turned_until(
-                    pace,
-                    isa,
-                    &matrix,
-                    panel.columns.clone(),
-                    depth,
-                    [width; 2],
-                    &mut rows,
-                );
+                turned_until(pace, isa, &matrix, columns, depth, [width; 2], &mut rows);
                 let halves: &mut [f16] = halves[self.weights(&panel)].reinterpret_cast_mut();
                 for block in pace.blocks(rows.len(), 1) {
                     halves[block.clone()].convert_from_f32_slice(&rows[block]);
@@ -183,10 +188,9 @@ impl Panels {
     /// # Panics
     /// If these are not panels of such columns, cut for such tiles.
     pub(crate) fn check(&self, blocking: Blocking, depth: usize, columns: [usize; 2]) {
-        let Cut { blocking: cut_for, depth: of_panels, group_columns, groups } = self.cut;
-        assert_eq!(cut_for, blocking, "panels for other tiles");
+        assert_eq!(self.blocking, blocking, "panels for other tiles");
         assert_eq!(
-            (of_panels, [groups, group_columns]),
+            (self.depth, [self.groups, self.group_columns]),
             (depth, columns),
             "panels of another matrix"
         );
@@ -194,48 +198,91 @@ impl Panels {
 
     /// How many panels there are, of all groups.
     pub(crate) fn count(&self) -> usize {
-        self.cut.count()
+        self.groups * self.panels_of_group()
+    }
+
+    fn panels_of_group(&self) -> usize {
+        self.group_columns.div_ceil(self.blocking.columns())
     }
 
     pub(crate) fn depth(&self) -> usize {
-        self.cut.depth
+        self.depth
     }
 
     pub(crate) fn blocking(&self) -> Blocking {
-        self.cut.blocking
+        self.blocking
     }
 
     pub(super) fn groups(&self) -> usize {
-        self.cut.groups
+        self.groups
     }
 
     /// Columns of all groups.
     pub(super) fn columns(&self) -> usize {
-        self.cut.groups * self.cut.group_columns
+        self.groups * self.group_columns
     }
 
     pub(crate) fn panel(&self, index: usize) -> Panel {
-        self.cut.panel(index)
+        let width = self.blocking.columns();
+        // Of one group nothing is divided: there are panels of a few nanoseconds.
+        let (group, first, before) = match self.groups {
+            1 => (0, index * width, 0),
+            _ => {
+                let by_group = self.panels_of_group();
+                let group = index / by_group;
+                let before = group * self.group_columns.next_multiple_of(self.blocking.lanes);
+                (group, index % by_group * width, before)
+            }
+        };
+        let column = group * self.group_columns + first;
+        self.panel_at(group, column, (1 + self.depth) * (before + first))
+    }
+
+    /// The panel of a group that begins at a column, counted through all groups, and at this one of all values.
+    fn panel_at(&self, group: usize, column: usize, start: usize) -> Panel {
+        let Blocking { vectors, lanes, .. } = self.blocking;
+        let width = self.blocking.columns();
+        let columns = width.min((group + 1) * self.group_columns - column);
+        let vectors = if columns == width { vectors } else { columns.div_ceil(lanes) };
+        Panel { group, columns: column..column + columns, vectors, start }
+    }
+
+    /// All panels.
+    fn all(&self) -> impl Iterator<Item = Panel> {
+        (0..self.count()).map(|index| self.panel(index))
     }
 
     /// Some panels, as many together as are whole and follow each other, `most` of them.
-    pub(crate) fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
-        self.cut.runs(panels, most)
+    pub(crate) fn runs(&self, panels: Range<usize>, most: usize) -> Runs<'_> {
+        let by_group = self.panels_of_group();
+        Runs {
+            panels: self,
+            left: panels.len(),
+            most: most.max(1),
+            next: self.panel(panels.start),
+            left_of_group: by_group - panels.start % by_group,
+        }
     }
 
-    /// Values of all panels.
+    /// Values of all panels: a product that was checked when they were made.
     pub(crate) fn count_values(&self) -> usize {
-        self.cut.values()
+        let width = self.group_columns.next_multiple_of(self.blocking.lanes);
+        (self.depth + 1) * width * self.groups
+    }
+
+    /// Values of a panel.
+    fn panel_values(&self, panel: &Panel) -> usize {
+        (1 + self.depth) * self.width(panel)
     }
 
     /// Values of a row of a panel.
     pub(crate) fn width(&self, panel: &Panel) -> usize {
-        panel.vectors * self.cut.blocking.lanes
+        panel.vectors * self.blocking.lanes
     }
 
     /// Where the weights of a panel are among all values.
     pub(crate) fn weights(&self, panel: &Panel) -> Range<usize> {
-        panel.start + self.width(panel)..panel.start + self.cut.panel_values(panel)
+        panel.start + self.width(panel)..panel.start + self.panel_values(panel)
     }
 
     /// The biases of a panel, and its rows of weights.
@@ -258,14 +305,14 @@ impl Panels {
         first: &Panel,
         last: &Panel,
     ) -> &'a [f32] {
-        let end = last.start + self.cut.panel_values(last);
+        let end = last.start + self.panel_values(last);
         assert!(end <= all.len(), "{} and not {end} values of the panels", all.len());
         &all[first.start..end]
     }
 
     /// The values of all panels of a run, out of those of all.
     pub(crate) fn values_of_run<'a>(&self, all: &'a [f32], run: &Run) -> &'a [f32] {
-        &all[run.first.start..][..run.count * self.cut.panel_values(&run.first)]
+        &all[run.first.start..][..run.count * self.panel_values(&run.first)]
     }
 
     /// The values of all panels; nothing of columns that are packed at run time.
@@ -275,90 +322,7 @@ impl Panels {
 
     /// The values of a panel, out of those of all.
     pub(crate) fn values_of<'a>(&self, all: &'a [f32], panel: &Panel) -> &'a [f32] {
-        &all[panel.start..][..self.cut.panel_values(panel)]
-    }
-}
-
-impl Cut {
-    /// Values of all panels, none of whose bytes is beyond what can be addressed.
-    fn checked_values(&self) -> Result<usize, TooLarge> {
-        let width = self.group_columns.checked_next_multiple_of(self.blocking.lanes);
-        let rows = self.depth.checked_add(1);
-        let values = width.zip(rows).and_then(|(width, rows)| product(&[width, rows, self.groups]));
-        let fits = |values: &usize| *values < isize::MAX.unsigned_abs() / size_of::<f32>();
-        values.filter(fits).ok_or(TooLarge::beyond_addresses("packed weights"))
-    }
-
-    /// Values of all panels: a product that was checked when they were made.
-    fn values(&self) -> usize {
-        let width = self.group_columns.next_multiple_of(self.blocking.lanes);
-        (self.depth + 1) * width * self.groups
-    }
-
-    /// Enters all biases, and has `rows` fill the rows of each panel, which are so wide.
-    fn fill(
-        &self,
-        values: &mut [f32],
-        bias: impl Fn(usize) -> f32,
-        mut rows: impl FnMut(&Panel, usize, &mut [f32]),
-    ) {
-        for panel in (0..self.count()).map(|index| self.panel(index)) {
-            let width = panel.vectors * self.blocking.lanes;
-            let values = &mut values[panel.start..][..self.panel_values(&panel)];
-            let (biases, of_rows) = values.split_at_mut(width);
-            for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
-                *to = bias(column);
-            }
-            rows(&panel, width, of_rows);
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.groups * self.panels_of_group()
-    }
-
-    fn panels_of_group(&self) -> usize {
-        self.group_columns.div_ceil(self.blocking.columns())
-    }
-
-    fn panel(&self, index: usize) -> Panel {
-        let Blocking { lanes, .. } = self.blocking;
-        let width = self.blocking.columns();
-        // Of one group nothing is divided: there are panels of a few nanoseconds.
-        let (group, first, before) = match self.groups {
-            1 => (0, index * width, 0),
-            _ => {
-                let by_group = self.panels_of_group();
-                let group = index / by_group;
-                let before = group * self.group_columns.next_multiple_of(lanes);
-                (group, index % by_group * width, before)
-            }
-        };
-        let columns = width.min(self.group_columns - first);
-        let start = group * self.group_columns + first;
-        let whole = columns == width;
-        Panel {
-            group,
-            columns: start..start + columns,
-            vectors: if whole { self.blocking.vectors } else { columns.div_ceil(lanes) },
-            start: (1 + self.depth) * (before + first),
-        }
-    }
-
-    fn runs(&self, panels: Range<usize>, most: usize) -> Runs {
-        let by_group = self.panels_of_group();
-        Runs {
-            cut: *self,
-            left: panels.len(),
-            most: most.max(1),
-            next: self.panel(panels.start),
-            left_of_group: by_group - panels.start % by_group,
-        }
-    }
-
-    /// Values of a panel.
-    fn panel_values(&self, panel: &Panel) -> usize {
-        (1 + self.depth) * panel.vectors * self.blocking.lanes
+        &all[panel.start..][..self.panel_values(panel)]
     }
 }
 
@@ -371,8 +335,8 @@ pub(crate) struct Run {
 
 /// See [`Panels::runs`]. Nothing is divided on the way: there are runs of a few nanoseconds.
 #[derive(Debug, Clone)]
-pub(crate) struct Runs {
-    cut: Cut,
+pub(crate) struct Runs<'a> {
+    panels: &'a Panels,
     left: usize,
     most: usize,
     /// The first panel of the next run, if there is one.
@@ -381,14 +345,14 @@ pub(crate) struct Runs {
     left_of_group: usize,
 }
 
-impl Iterator for Runs {
+impl Iterator for Runs<'_> {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {
         if self.left == 0 {
             return None;
         }
-        let Cut { blocking, group_columns, .. } = self.cut;
+        let Panels { blocking, group_columns, .. } = *self.panels;
         let width = blocking.columns();
         let first = self.next.clone();
         let is_whole = first.columns.len() == width;
@@ -399,24 +363,14 @@ impl Iterator for Runs {
         let count = if is_whole { whole.min(self.left).min(self.most) } else { 1 };
         self.left -= count;
         self.left_of_group -= count;
-        let start = first.start + count * self.cut.panel_values(&first);
+        let start = first.start + count * self.panels.panel_values(&first);
         let (mut group, mut column) = (first.group, first.columns.end + (count - 1) * width);
         if self.left_of_group == 0 && self.left > 0 {
             group += 1;
             column = group * group_columns;
-            self.left_of_group = self.cut.panels_of_group();
+            self.left_of_group = self.panels.panels_of_group();
         }
-        let columns = width.min((group + 1) * group_columns - column);
-        self.next = Panel {
-            group,
-            columns: column..column + columns,
-            vectors: if columns == width {
-                blocking.vectors
-            } else {
-                columns.div_ceil(blocking.lanes)
-            },
-            start,
-        };
+        self.next = self.panels.panel_at(group, column, start);
         Some(Run { first, count })
     }
 }
@@ -450,7 +404,7 @@ mod tests {
         drop(preparation);
         assert_eq!(same.all_values(), panels.all_values());
         let mut end = 0;
-        for panel in (0..4).map(|index| panels.panel(index)) {
+        for panel in panels.all() {
             assert_eq!(panel.start, end);
             end += panels.values(&panel).len();
         }
@@ -461,18 +415,21 @@ mod tests {
         let blocking = Blocking { rows: 1, vectors: 2, lanes: 4 };
         for (groups, group_columns) in [(1, 8), (1, 40), (1, 43), (1, 3), (3, 3), (2, 16), (3, 29)]
         {
-            let cut = Cut { blocking, depth: 5, groups, group_columns };
-            for range in (0..cut.count()).flat_map(|a| (a..=cut.count()).map(move |b| a..b)) {
+            let panels = Panels::at_run_time(blocking, 5, [groups, group_columns]).unwrap();
+            for range in (0..panels.count()).flat_map(|a| (a..=panels.count()).map(move |b| a..b)) {
                 for most in [1, 2, 100] {
                     let mut next = range.start;
-                    for Run { first, count } in cut.runs(range.clone(), most) {
+                    for Run { first, count } in panels.runs(range.clone(), most) {
                         assert!((1..=most).contains(&count));
                         for index in 0..count {
-                            let panel = cut.panel(next);
+                            let panel = panels.panel(next);
                             assert!(count == 1 || panel.columns.len() == blocking.columns());
                             assert_eq!(panel.group, first.group);
                             assert_eq!(panel.vectors, first.vectors);
-                            assert_eq!(panel.start, first.start + index * cut.panel_values(&first));
+                            assert_eq!(
+                                panel.start,
+                                first.start + index * panels.panel_values(&first)
+                            );
                             let column = first.columns.start + index * blocking.columns();
                             assert_eq!(panel.columns.start, column);
                             next += 1;
@@ -481,7 +438,7 @@ mod tests {
                     assert_eq!(next, range.end.max(range.start));
                 }
             }
-            let whole = cut.runs(0..cut.count(), 100).count();
+            let whole = panels.runs(0..panels.count(), 100).count();
             let of_group = usize::from(group_columns >= 8) + usize::from(group_columns % 8 > 0);
             assert_eq!(whole, groups * of_group, "{groups} groups of {group_columns}");
         }
