@@ -26,25 +26,23 @@ const LENGTH: usize = 1 << 22;
 /// Whatever takes this many of them is asked about.
 const MOST_BETWEEN: usize = 1 << 21;
 
+/// Counts a question, and answers it.
+fn counted(questions: &AtomicUsize, answer: bool) -> bool {
+    questions.fetch_add(1, Ordering::Relaxed);
+    answer
+}
+
 /// Runs a kernel alone and on two threads, without an end and until the first question: it asks often
 /// enough, and after the answer it ends.
 fn asks(what: &str, mut kernel: impl FnMut(&mut Team)) {
     for threads in [1, 2] {
         let mut team = Team::new(threads);
         let questions = AtomicUsize::new(0);
-        let go_on = || {
-            questions.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        team.until(&go_on, &mut kernel);
+        team.until(&|| counted(&questions, false), &mut kernel);
         let found = questions.into_inner();
         assert!(found >= LENGTH / MOST_BETWEEN, "{what}: {found} questions, {threads} threads");
         let questions = AtomicUsize::new(0);
-        let stop = || {
-            questions.fetch_add(1, Ordering::Relaxed);
-            true
-        };
-        team.until(&stop, |team| {
+        team.until(&|| counted(&questions, true), |team| {
             kernel(team);
             assert!(team.is_stopped(), "{what}: not stopped, {threads} threads");
         });
@@ -307,11 +305,7 @@ fn large_windows_of_8_bits() {
         let mut output = vec![0; pixels * CHANNELS];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         let questions = AtomicUsize::new(0);
-        let go_on = || {
-            questions.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        Team::new(1).until(&go_on, |team| {
+        Team::new(1).until(&|| counted(&questions, false), |team| {
             let input = Image { values: &input, pixel_stride: shape.input_channels };
             let output = ImageMut { values: &mut output, pixel_stride: CHANNELS };
             kernel.run(team, input, output, scratch.lines_mut());
@@ -327,11 +321,8 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
     for set in InstructionSet::available() {
         let questions = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&questions);
-        let is_over = move || {
-            asked.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
+        let is_over = Arc::new(move || counted(&asked, false));
+        let mut preparation = Preparation::new(set, 1).until(is_over);
         let weights =
             Weights { values: &vec![1; channels], signedness: Signedness::Unsigned, zero_point: 2 };
         let layer = Convolution::fully_connected(

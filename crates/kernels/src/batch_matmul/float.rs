@@ -3,7 +3,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::matrix::Matrix;
-use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile_until};
+use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
@@ -292,7 +292,7 @@ impl BatchMatmul {
             // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many
             // rows and the bias; `run` has seen that the output has all rows and columns of all
             // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
-            unsafe { run_tile_until(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
+            unsafe { run_tile(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
         }
     }
 }

@@ -38,28 +38,11 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Stream { inputs, weights, bias, residual, output, epilogue, mut pace } = self.0;
-        let width = VECTORS * S::LANES;
         // Products with even and with odd inputs have sums of their own: twice as many sums in flight.
         let mut sums = [[simd.splat(0.0); VECTORS]; 2];
         match weights {
-            Weights::Full(weights) => {
-                // As many inputs as there are in memory, times 128 at most: that does not wrap.
-                assert!(weights.len() >= inputs.len() * width, "weights of a panel");
-                // Blocks have an even number of inputs.
-                for block in pace.blocks(inputs.len(), width) {
-                    let weights = weights[block.start * width..].as_ptr();
-                    // SAFETY: as was just seen, of the inputs from the block's first one on.
-                    unsafe { add::<S, f32, VECTORS>(simd, &inputs[block], weights, &mut sums) };
-                }
-            }
-            Weights::Half(weights) => {
-                assert!(weights.len() >= inputs.len() * width, "weights of a panel");
-                for block in pace.blocks(inputs.len(), width) {
-                    let weights = weights[block.start * width..].as_ptr();
-                    // SAFETY: as above.
-                    unsafe { add::<S, u16, VECTORS>(simd, &inputs[block], weights, &mut sums) };
-                }
-            }
+            Weights::Full(weights) => add_all(simd, inputs, weights, &mut pace, &mut sums),
+            Weights::Half(weights) => add_all(simd, inputs, weights, &mut pace, &mut sums),
         }
         for vector in 0..VECTORS {
             let columns = vector * S::LANES..(vector + 1) * S::LANES;
@@ -95,6 +78,31 @@ impl Weight for u16 {
     }
 }
 
+/// Adds the products of all inputs, as long as they are wanted.
+///
+/// # Panics
+/// If there are fewer than `VECTORS` vectors of weights for each input.
+#[inline(always)]
+fn add_all<S: Simd, W: Weight, const VECTORS: usize>(
+    simd: S,
+    inputs: &[f32],
+    weights: &[W],
+    pace: &mut Pace<'_>,
+    sums: &mut [[S::F; VECTORS]; 2],
+) {
+    let width = VECTORS * S::LANES;
+    // As many inputs as there are in memory, times 128 at most: that does not wrap.
+    assert!(weights.len() >= inputs.len() * width, "weights of a panel");
+    // Blocks have an even number of inputs.
+    for block in pace.blocks(inputs.len(), width) {
+        let weights = weights[block.start * width..].as_ptr();
+        // SAFETY: as was just seen, of the inputs from the block's first one on.
+        unsafe { add(simd, &inputs[block], weights, sums) };
+    }
+}
+
+/// Adds the products of some inputs.
+///
 /// # Safety
 /// There are `VECTORS` vectors of weights for each input.
 #[inline(always)]

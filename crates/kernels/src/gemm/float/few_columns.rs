@@ -115,19 +115,14 @@ impl FewColumns {
             worth => even_tasks(worth.max(threads), threads, 4).clamp(1, rows.count.max(1)),
         };
         let made = Self { isa, rows, sizes, packed, epilogue, parts };
-        let scratch = product(&[parts, made.task_scratch_values(), size_of::<f32>()]);
+        let scratch = product(&[parts, made.rows.task_scratch_values(), size_of::<f32>()]);
         preparation.check_scratch::<u8>(&[scratch.unwrap_or(usize::MAX)])?;
         Ok(made)
     }
 
-    /// Values of scratch memory of a task: whole cache lines.
-    fn task_scratch_values(&self) -> usize {
-        self.rows.scratch_values.next_multiple_of(16)
-    }
-
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub(crate) fn scratch_bytes(&self) -> usize {
-        self.parts * self.task_scratch_values() * size_of::<f32>()
+        self.parts * self.rows.task_scratch_values() * size_of::<f32>()
     }
 
     /// Computes the product. The output's pixels are its rows.
@@ -158,7 +153,7 @@ impl FewColumns {
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
         let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
         let scratch = DisjointOutput::new(scratch);
-        let by_task = self.task_scratch_values();
+        let by_task = self.rows.task_scratch_values();
         team.run_long(self.parts, &|task, stop| {
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };

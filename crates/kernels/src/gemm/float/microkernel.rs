@@ -346,7 +346,8 @@ const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= most_rows && vectors <= most_vectors || has_others && is_of_another_form
 }
 
-/// Computes a tile.
+/// Computes a tile. If there is a stop, which a depth that may be any wants, some or all of the output is left as it is if that
+/// is due before the tile is computed.
 ///
 /// # Safety
 /// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; each
@@ -354,17 +355,7 @@ const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
 /// `panels * columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`, and with more than one panel `vectors * lanes`.
-pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
-    // SAFETY: as the caller promises.
-    unsafe { run_tile_until(isa, rows, vectors, tile, None) };
-}
-
-/// As [`run_tile`], for a depth that may be any: some or all of the output is left as it is if the stop is
-/// due before the tile is computed.
-///
-/// # Safety
-/// As [`run_tile`].
-pub(crate) unsafe fn run_tile_until(
+pub(crate) unsafe fn run_tile(
     isa: Isa,
     rows: usize,
     vectors: usize,
@@ -383,7 +374,7 @@ pub(crate) unsafe fn run_tile_until(
         for index in 0..tile.panels {
             let tile = tile.part(index, width * (1 + segments * tile.segment_depth));
             // SAFETY: as the caller promises: one of the panels, and the columns of it.
-            unsafe { run_tile_until(isa, rows, vectors, &tile, stop) };
+            unsafe { run_tile(isa, rows, vectors, &tile, stop) };
         }
         return;
     }

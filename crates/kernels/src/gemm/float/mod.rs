@@ -24,7 +24,7 @@ mod tile;
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
-pub(crate) use microkernel::{Blocking, largest_tile, run_tile, run_tile_until};
+pub(crate) use microkernel::{Blocking, largest_tile, run_tile};
 pub(crate) use packed::PackedProduct;
 pub(crate) use panels::{Panels, Run, Unpacked};
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
@@ -38,7 +38,7 @@ use crate::parts::shared_tasks;
 use crate::second_cache;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{Image, ImageMut, InstructionSet, Line, Team};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -89,6 +89,24 @@ pub(crate) struct RowsPlan {
     pub(crate) scratch_values: usize,
 }
 
+impl RowsPlan {
+    /// Values of scratch memory that a task needs: whole cache lines.
+    fn task_scratch_values(&self) -> usize {
+        self.scratch_values.next_multiple_of(16)
+    }
+
+    /// # Panics
+    /// If rows are not as deep, or need more scratch memory than was planned to locate this many of them.
+    fn check(&self, rows: &dyn Rows, depth: usize, located: usize) {
+        assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
+        assert_eq!(rows.segments() * rows.segment_depth(), depth, "another depth");
+        assert!(
+            rows.scratch_values(located) <= self.scratch_values,
+            "more scratch memory than was planned"
+        );
+    }
+}
+
 /// A matrix product with its right side packed and its work cut into tasks.
 #[derive(Debug)]
 pub(crate) struct Gemm {
@@ -132,8 +150,8 @@ fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
 }
 
 impl Gemm {
-    /// Cuts a product into tasks for this number of threads. Its scratch memory is to be
-    /// [checked](Self::check_scratch).
+    /// Cuts a product into tasks for this number of threads. Its [scratch memory](Self::checked_scratch_bytes) is to be
+    /// checked.
     pub(crate) fn new(
         set: InstructionSet,
         threads: usize,
@@ -190,13 +208,6 @@ impl Gemm {
         }
     }
 
-    /// # Errors
-    /// If there may not be as much scratch memory.
-    pub(crate) fn check_scratch(&self, preparation: &mut Preparation) -> Result<(), TooLarge> {
-        let bytes = self.checked_scratch_bytes().unwrap_or(usize::MAX);
-        preparation.check_scratch::<u8>(&[bytes])
-    }
-
     /// As [`Self::scratch_bytes`], if it can be addressed.
     pub(crate) fn checked_scratch_bytes(&self) -> Option<usize> {
         let by_task = self.rows.scratch_values.checked_next_multiple_of(16)?;
@@ -210,8 +221,7 @@ impl Gemm {
 
     /// Values of scratch memory that a task needs.
     pub(crate) fn task_scratch_values(&self) -> usize {
-        // Whole cache lines.
-        self.rows.scratch_values.next_multiple_of(16)
+        self.rows.task_scratch_values()
     }
 
     /// Bytes of scratch memory that [`Self::run`] needs.
@@ -325,13 +335,8 @@ impl Gemm {
         if let Some(residual) = residual {
             residual.check("residual operand", self.rows.count, columns);
         }
-        assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
-        assert_eq!(rows.segments() * rows.segment_depth(), self.panels.depth(), "another depth");
+        self.rows.check(rows, self.panels.depth(), self.panels.blocking().rows);
         assert!(self.panels.groups() <= rows.groups(), "more groups than the rows have");
-        assert!(
-            rows.scratch_values(self.panels.blocking().rows) <= self.rows.scratch_values,
-            "more scratch memory than was planned"
-        );
         (needed > 0).then_some(Product { gemm: self, rows, panels, residual, places, output })
     }
 }
@@ -491,6 +496,7 @@ impl Product<'_> {
     ) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;
         let panel = &run.first;
+        let first = self.places.start(rows.start) + panel.columns.start;
         let tile = Tile {
             segments,
             offset: panel.group * self.rows.group_stride(),
@@ -498,16 +504,12 @@ impl Product<'_> {
             panel: panels.values_of_run(self.panels, run).as_ptr(),
             panels: run.count,
             ahead,
-            target: Target {
-                output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
-                output_stride: self.places.stride(),
-                residual: self.residual.map(|residual| {
-                    let start = rows.start * residual.pixel_stride + panel.columns.start;
-                    residual.values[start..].as_ptr()
-                }),
-                residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
-                columns: panel.columns.len(),
-            },
+            target: Target::new(
+                (self.output.pointer(first), self.places.stride()),
+                self.residual,
+                rows.start,
+                panel.columns.clone(),
+            ),
             epilogue,
         };
         // SAFETY: `Rows` promises the values of the segments, of all of its groups, and `Gemm::product`
@@ -516,7 +518,7 @@ impl Product<'_> {
         // `Gemm::new` has seen that their vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
         // the rows and columns; those of a tile are of one line. Tiles are different for each task and
         // within it, so no one else touches this one.
-        unsafe { run_tile_until(*isa, rows.len(), panel.vectors, &tile, Some(stop)) };
+        unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile, Some(stop)) };
     }
 }
 

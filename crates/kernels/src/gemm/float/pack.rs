@@ -7,37 +7,27 @@ use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
 
-/// Copies some columns of all rows: `to[row * width + column]`. Beyond the columns there are zeros.
-pub(crate) fn columns(
+/// Copies some columns of all rows, until the pace is over: `to[row * width + column]`. Beyond the columns there are zeros.
+pub(crate) fn columns_until(
+    pace: &mut Pace<'_>,
     matrix: &Matrix<'_>,
     rows: usize,
     columns: Range<usize>,
     width: usize,
     to: &mut [f32],
 ) {
-    for (row, to) in to.chunks_exact_mut(width.max(1)).take(rows).enumerate() {
-        let (values, rest) = to.split_at_mut(columns.len());
-        values.copy_from_slice(matrix.row(row, columns.clone()));
-        rest.fill(0.0);
-    }
-}
-
-/// [`columns`], as long as they are wanted.
-pub(crate) fn columns_until(
-    pace: &mut Pace<'_>,
-    matrix: &Matrix<'_>,
-    rows: usize,
-    of: Range<usize>,
-    width: usize,
-    to: &mut [f32],
-) {
     for block in pace.blocks(rows, width) {
-        let matrix = Matrix { start: matrix.start + block.start * matrix.stride, ..*matrix };
-        columns(&matrix, block.len(), of.clone(), width, &mut to[block.start * width..]);
+        let to = to[block.start * width..].chunks_exact_mut(width.max(1));
+        for (row, to) in block.zip(to) {
+            let (values, rest) = to.split_at_mut(columns.len());
+            values.copy_from_slice(matrix.row(row, columns.clone()));
+            rest.fill(0.0);
+        }
     }
 }
 
-/// [`turned`], until the pace is over.
+/// Copies the first `depth` values of some rows, turned, until the pace is over: `to[column * stride + row]`. Beyond the
+/// rows there are zeros, up to `width` of them.
 pub(crate) fn turned_until(
     pace: &mut Pace<'_>,
     isa: Isa,
@@ -48,28 +38,16 @@ pub(crate) fn turned_until(
     to: &mut [f32],
 ) {
     for block in pace.blocks(depth, width) {
-        let matrix = Matrix { start: matrix.start + block.start, ..*matrix };
+        let matrix = &Matrix { start: matrix.start + block.start, ..*matrix };
+        let (rows, depth) = (rows.clone(), block.len());
         let to = &mut to[block.start * stride..];
-        turned(isa, &matrix, rows.clone(), block.len(), [width, stride], to);
+        let done = match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, stride, to),
+            _ => [0, 0],
+        };
+        isa.run(Turned { matrix, rows, depth, width, stride, done, to });
     }
-}
-
-/// Copies the first `depth` values of some rows, turned: `to[column * stride + row]`. Beyond the rows
-/// there are zeros, up to `width` of them.
-fn turned(
-    isa: Isa,
-    matrix: &Matrix<'_>,
-    rows: Range<usize>,
-    depth: usize,
-    [width, stride]: [usize; 2],
-    to: &mut [f32],
-) {
-    let done = match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, stride, to),
-        _ => [0, 0],
-    };
-    isa.run(Turned { matrix, rows, depth, width, stride, done, to });
 }
 
 struct Turned<'a, 'm> {

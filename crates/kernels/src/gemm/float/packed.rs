@@ -42,7 +42,8 @@ impl PackedProduct {
         let (columns, bias_of) = ([groups, group_columns], |n: usize| bias[n]);
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias_of, weights)?;
         let gemm = Gemm::new(set, preparation.threads(), rows, panels, epilogue);
-        gemm.check_scratch(preparation).map(|()| Self::Vectors(gemm))
+        let scratch = gemm.checked_scratch_bytes().unwrap_or(usize::MAX);
+        preparation.check_scratch::<u8>(&[scratch]).map(|()| Self::Vectors(gemm))
     }
 
     /// Whether a product of these rows, depth and columns would be computed by vectors.

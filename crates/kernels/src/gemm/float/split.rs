@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use super::turn_avx512::turn;
-use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan};
+use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan, Target};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
@@ -268,12 +268,7 @@ impl SplitProduct {
         if let Some(residual) = residual {
             residual.check("residual operand", self.rows.count, self.columns);
         }
-        assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
-        assert_eq!(rows.segments() * rows.segment_depth(), self.depth, "another depth");
-        assert!(
-            rows.scratch_values(LOOKED_UP) <= self.rows.scratch_values,
-            "more scratch memory than was planned"
-        );
+        self.rows.check(rows, self.depth, LOOKED_UP);
         let scratch: &mut [u8] = bytemuck::cast_slice_mut(scratch);
         assert!(scratch.len() >= self.scratch_bytes(), "too little scratch");
         if needed == 0 {
@@ -435,23 +430,17 @@ impl Work<'_> {
                     multiply_tiles::<1>(tiles, place, steps, &mut sums);
                 }
             }
-            let output = self.output.pointer(first * self.stride + first_column);
-            let added = match (piece.start, self.residual) {
-                (0, None) => None,
-                (0, Some(residual)) => {
-                    let values = &residual.values[first * residual.pixel_stride + first_column..];
-                    Some((values.as_ptr(), residual.pixel_stride))
-                }
-                _ => Some((output.cast_const(), self.stride)),
-            };
+            let mut target = self.target(first, first_column..first_column + width);
+            if piece.start > 0 {
+                target.residual = Some(target.output.cast_const());
+                target.residual_stride = target.output_stride;
+            }
             isa.run(Store {
                 sums: &sums,
                 rows: count,
-                columns: width,
                 bias: (piece.start == 0).then(|| &bias[first_column..][..PAIR]),
-                added,
+                target,
                 epilogue: if is_last { epilogue } else { &Epilogue::NONE },
-                output: (output, self.stride),
             });
         }
     }
@@ -493,20 +482,15 @@ impl Work<'_> {
             }
             let mut sums = Sums([0.0; PAIR * PAIR]);
             sums.0[0] = sum;
-            let added = self.residual.map(|residual| {
-                let at = row * residual.pixel_stride + column;
-                (residual.values[at..].as_ptr(), residual.pixel_stride)
-            });
-            isa.run(Store {
-                sums: &sums,
-                rows: 1,
-                columns: 1,
-                bias: None,
-                added,
-                epilogue,
-                output: (self.output.pointer(row * self.stride + column), self.stride),
-            });
+            let target = self.target(row, column..column + 1);
+            isa.run(Store { sums: &sums, rows: 1, bias: None, target, epilogue });
         }
+    }
+
+    /// Where some columns of rows from one on go.
+    fn target(&self, row: usize, columns: Range<usize>) -> Target {
+        let output = self.output.pointer(row * self.stride + columns.start);
+        Target::new((output, self.stride), self.residual, row, columns)
     }
 }
 
@@ -518,14 +502,10 @@ struct Sums([f32; PAIR * PAIR]);
 struct Store<'a> {
     sums: &'a Sums,
     rows: usize,
-    columns: usize,
     /// Of [`PAIR`] columns.
     bias: Option<&'a [f32]>,
-    /// What is added, and from a row of it to the next one.
-    added: Option<(*const f32, usize)>,
+    target: Target,
     epilogue: &'a Epilogue,
-    /// The first output, and from a row to the next one.
-    output: (*mut f32, usize),
 }
 
 impl Kernel for Store<'_> {
@@ -533,22 +513,22 @@ impl Kernel for Store<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { sums, rows, columns, bias, added, epilogue, output: (output, stride) } = self;
+        let Self { sums, rows, bias, target, epilogue } = self;
         let epilogue = *epilogue;
-        for column in (0..columns).step_by(S::LANES) {
-            let wanted = S::LANES.min(columns - column);
+        for column in (0..target.columns).step_by(S::LANES) {
+            let wanted = S::LANES.min(target.columns - column);
             let bias = bias.map_or(simd.splat(0.0), |bias| simd.load(&bias[column..][..S::LANES]));
             for row in 0..rows {
                 let mut sum = simd.add(bias, simd.load(&sums.0[row * PAIR + column..][..S::LANES]));
                 // SAFETY: `SplitProduct::run` has seen that the residual and the output have all columns of all rows, and what is
                 // stored is this task's alone.
                 unsafe {
-                    if let Some((added, stride)) = added {
-                        let from = added.add(row * stride + column);
+                    if let Some(residual) = target.residual {
+                        let from = residual.add(row * target.residual_stride + column);
                         let from = std::slice::from_raw_parts(from, wanted);
                         sum = simd.add(sum, simd.load_partial(from, 0.0));
                     }
-                    let to = output.add(row * stride + column);
+                    let to = target.output.add(row * target.output_stride + column);
                     let to = std::slice::from_raw_parts_mut(to, wanted);
                     let value = epilogue.apply(simd, sum);
                     if wanted == S::LANES {
@@ -750,7 +730,13 @@ mod tests {
         threads: usize,
     }
 
-    impl Case<'_> {
+    impl<'a> Case<'a> {
+        /// On one thread, without a residual operand and epilogue.
+        fn new(sizes: [usize; 3], [input, weights, bias]: [&'a [f32]; 3]) -> Self {
+            let (residual, epilogue, threads) = (None, Epilogue::NONE, 1);
+            Self { sizes, input, weights, bias, residual, epilogue, threads }
+        }
+
         /// The product, in an output that has a gap of one between its rows; none if it cannot be tried here.
         fn compute(&self) -> Option<Vec<f32>> {
             if !amx::multiplies_bfloat16() {
@@ -761,15 +747,9 @@ mod tests {
             let mut preparation = Preparation::new(InstructionSet::Avx512Amx, self.threads);
             let plan =
                 RowsPlan { count: rows, line: rows, bytes: 4 * rows * depth, scratch_values: 0 };
-            let product = SplitProduct::new(
-                plan,
-                depth,
-                self.bias,
-                self.weights,
-                self.epilogue,
-                &mut preparation,
-            );
-            let product = product.unwrap();
+            let Self { bias, weights, epilogue, .. } = *self;
+            let product =
+                SplitProduct::new(plan, depth, bias, weights, epilogue, &mut preparation).unwrap();
             drop(preparation);
             let stride = columns + 1;
             let mut output = vec![7.5; rows * stride];
@@ -826,13 +806,10 @@ mod tests {
             let bias = numbers(columns, 3);
             let residual = numbers(rows * columns, 4);
             let case = Case {
-                sizes: [rows, depth, columns],
-                input: &input,
-                weights: &weights,
-                bias: &bias,
                 residual: has_residual.then_some(&residual[..]),
                 epilogue: if is_clamped { Epilogue::RELU6 } else { Epilogue::NONE },
                 threads,
+                ..Case::new([rows, depth, columns], [&input, &weights, &bias])
             };
             let Some(found) = case.compute() else { return Ok(()) };
             for (index, found) in found.into_iter().enumerate() {
@@ -852,15 +829,7 @@ mod tests {
         let [rows, depth, columns] = sizes;
         let (input, weights) = (numbers(rows * depth, 5), numbers(columns * depth, 6));
         let bias = vec![0.0; columns];
-        let case = Case {
-            sizes,
-            input: &input,
-            weights: &weights,
-            bias: &bias,
-            residual: None,
-            epilogue: Epilogue::NONE,
-            threads: 1,
-        };
+        let case = Case::new(sizes, [&input, &weights, &bias]);
         let Some(found) = case.compute() else { return };
         let mut squares = [0.0; 2];
         for (index, found) in found.into_iter().enumerate() {
@@ -889,15 +858,7 @@ mod tests {
             if has_special_weight {
                 weights[20 * depth + 5] = f32::NEG_INFINITY;
             }
-            let case = Case {
-                sizes,
-                input: &input,
-                weights: &weights,
-                bias: &bias,
-                residual: None,
-                epilogue: Epilogue::NONE,
-                threads: 1,
-            };
+            let case = Case::new(sizes, [&input, &weights, &bias]);
             let Some(found) = case.compute() else { return };
             for (index, found) in found.into_iter().enumerate() {
                 let (sum, magnitudes) = case.expected(index / columns, index % columns);

@@ -4,8 +4,10 @@
 
 use super::Epilogue;
 use super::epilogue::for_sums;
+use crate::Image;
 use crate::unrolled::unrolled;
 use crate::vector::Simd;
+use std::ops::Range;
 
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
 /// panels that follow each other.
@@ -97,6 +99,25 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// That of some columns of rows from one on: the first value and the stride of the output, and what is added.
+    pub(super) fn new(
+        (output, output_stride): (*mut f32, usize),
+        residual: Option<Image<'_, f32>>,
+        row: usize,
+        columns: Range<usize>,
+    ) -> Self {
+        let added = |residual: Image<'_, f32>| {
+            residual.values[row * residual.pixel_stride + columns.start..].as_ptr()
+        };
+        Self {
+            output,
+            output_stride,
+            residual: residual.map(added),
+            residual_stride: residual.map_or(0, |residual| residual.pixel_stride),
+            columns: columns.len(),
+        }
+    }
+
     /// That of a panel whose first column is this one.
     #[inline(always)]
     pub(crate) fn at_column(self, column: usize) -> Self {

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Rows and columns of a square.
 const SIDE: usize = 16;
 
-/// Turns all whole squares, as [`super::pack::turned`] does; gives how many rows and columns these are.
+/// Turns all whole squares, as [`super::pack::turned_until`] does; gives how many rows and columns these are.
 /// To be called where the processor has AVX-512 only.
 pub(super) fn squares(
     matrix: &Matrix<'_>,

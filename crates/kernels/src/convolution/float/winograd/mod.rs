@@ -395,7 +395,7 @@ impl Winograd {
             // SAFETY: the segments were taken as slices of `inputs` values, which is the depth of the
             // panels, which `new` made for this shape and the vectors of `isa`; the output was seen to be within the
             // scratch memory, and is this panel's and these rows' alone.
-            unsafe { run_tile(self.isa, rows.len(), panel.vectors, &tile) };
+            unsafe { run_tile(self.isa, rows.len(), panel.vectors, &tile, None) };
         }
     }
 

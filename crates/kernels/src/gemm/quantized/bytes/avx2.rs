@@ -3,6 +3,7 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::DEPTH;
+use super::super::avx2::store_row;
 use super::{Entry, Lane, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
 use crate::requantize::LANES;
 use crate::requantize::avx2::Limits;
@@ -215,15 +216,7 @@ pub(super) unsafe fn finish<const NUDGED: bool>(work: &Outputs<'_>) {
                 }
                 let to = work.output.wrapping_add(row * work.step);
                 // SAFETY: the outputs of all channels of the row, which can be written.
-                unsafe {
-                    if work.channels == LANES {
-                        _mm_storeu_si128(to.cast(), outputs);
-                    } else {
-                        let mut bytes = [0_u8; LANES];
-                        _mm_storeu_si128(bytes.as_mut_ptr().cast(), outputs);
-                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, work.channels);
-                    }
-                }
+                unsafe { store_row(work.channels, to, outputs) };
             }
         }
     }
