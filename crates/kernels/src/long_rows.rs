@@ -344,18 +344,7 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
 #[test]
 fn many_groups_are_prepared_as_long_as_they_are_wanted() {
     let groups = 1 << 16;
-    let shape = Shape {
-        batch: 1,
-        input: [1, 1],
-        input_channels: groups,
-        output: [1, 1],
-        output_channels: groups,
-        filter: [1, 1],
-        stride: [1, 1],
-        dilation: [1, 1],
-        padding_before: [0, 0],
-        groups,
-    };
+    let shape = Shape { groups, ..dynamic::Convolution::fully_connected([1, groups, groups]) };
     let prepare = |preparation: &mut Preparation| {
         let weights =
             Weights { values: &vec![1; groups], signedness: Signedness::Unsigned, zero_point: 2 };

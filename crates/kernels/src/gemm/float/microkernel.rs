@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Epilogue;
-use super::tile::{LINE, Target, Tile, finish, prefetch};
+use super::tile::{FIRST_CACHE, LINE, SECOND_CACHE, TO_WRITE, Target, Tile, finish, prefetch};
 use crate::InstructionSet;
 use crate::team::Stop;
 use crate::unrolled::unrolled;
@@ -98,9 +98,9 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         for _ in 0..tile.panels {
             for_rows!({
                 let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
-                prefetch_to_write(row);
+                prefetch::<TO_WRITE>(row);
                 if const { VECTORS * S::LANES > LINE } {
-                    prefetch_to_write(row.wrapping_add(LINE));
+                    prefetch::<TO_WRITE>(row.wrapping_add(LINE));
                 }
             });
             // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
@@ -246,7 +246,7 @@ unsafe fn multiply<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let [of_even, of_odd] = tile.ahead;
     macro_rules! steps {
         ($($depth:literal, $ahead:expr;)*) => {$(
-            prefetch(panel.wrapping_add($ahead));
+            prefetch::<SECOND_CACHE>(panel.wrapping_add($ahead));
             // SAFETY: as the caller promises.
             unsafe { step(simd, &rows, $depth, panel, sums) };
             panel = panel.wrapping_add(VECTORS * S::LANES);
@@ -277,7 +277,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 ) {
     for_vectors!({
         if const { (VECTOR * S::LANES).is_multiple_of(LINE) } {
-            prefetch_row(panel.wrapping_add(AHEAD + VECTOR * S::LANES));
+            prefetch::<FIRST_CACHE>(panel.wrapping_add(AHEAD + VECTOR * S::LANES));
         }
     });
     // SAFETY: as the caller promises.
@@ -296,32 +296,6 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 /// This many values of the panels before they are needed, they are fetched: processors that fetch
 /// ahead by themselves stop at the ends of pages, which take longer to come than to be used up.
 const AHEAD: usize = 1024;
-
-/// Brings a cache line of the panel into the first cache; any address will do.
-#[inline(always)]
-fn prefetch_row(at: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: every processor of this architecture has the instruction, and it cannot fault.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
-}
-
-/// The same, to be written.
-#[inline(always)]
-fn prefetch_to_write(at: *mut f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as above.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(at.cast_const().cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
-}
 
 /// Rows and vectors of the largest tile whose sums fit in this many registers.
 pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {

@@ -29,7 +29,7 @@ pub(crate) use packed::PackedProduct;
 pub(crate) use panels::{Panels, Run, Unpacked};
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 pub(crate) use split::SplitProduct;
-pub(crate) use tile::{Target, Tile, ahead, finish, prefetch};
+pub(crate) use tile::{SECOND_CACHE, Target, Tile, ahead, finish, prefetch};
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};

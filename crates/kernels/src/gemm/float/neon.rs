@@ -7,7 +7,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::tile::{Tile, finish, prefetch};
+use super::tile::{SECOND_CACHE, Tile, finish, prefetch};
 use crate::vector::Simd;
 use std::arch::aarch64::*;
 
@@ -83,7 +83,7 @@ unsafe fn run<
                     values[row] = vld1q_f32(rows[row].add(depth));
                 }
                 for depth in 0..4 {
-                    prefetch(panel.wrapping_add(depth * width + ahead[depth % 2]));
+                    prefetch::<SECOND_CACHE>(panel.wrapping_add(depth * width + ahead[depth % 2]));
                 }
                 step::<0, ROWS, REGISTERS>(panel, &values, &mut sums);
                 step::<1, ROWS, REGISTERS>(panel.add(width), &values, &mut sums);

@@ -17,6 +17,7 @@ use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
 use crate::parts::shared_tasks;
 use crate::team::{Pace, Stop, part};
+use crate::vector::pointers::{load_some, store, store_some};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use std::arch::asm;
@@ -525,16 +526,14 @@ impl Kernel for Store<'_> {
                 unsafe {
                     if let Some(residual) = target.residual {
                         let from = residual.add(row * target.residual_stride + column);
-                        let from = std::slice::from_raw_parts(from, wanted);
-                        sum = simd.add(sum, simd.load_partial(from, 0.0));
+                        sum = simd.add(sum, load_some::<S, false>(simd, from, wanted));
                     }
                     let to = target.output.add(row * target.output_stride + column);
-                    let to = std::slice::from_raw_parts_mut(to, wanted);
                     let value = epilogue.apply(simd, sum);
                     if wanted == S::LANES {
-                        simd.store(value, to);
+                        store(simd, value, to);
                     } else {
-                        simd.store_partial(value, to);
+                        store_some::<S, false>(simd, value, to, wanted);
                     }
                 }
             }

@@ -8,23 +8,34 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
 }
 
+/// Rows of one line, of this depth.
+fn rows_of(count: usize, depth: usize) -> RowsPlan {
+    RowsPlan { count, line: count, bytes: 4 * count * depth, scratch_values: 0 }
+}
+
+/// A product with columns of these weights and biases.
+fn product_of(
+    (set, threads): (InstructionSet, usize),
+    rows: RowsPlan,
+    (depth, columns): (usize, [usize; 2]),
+    bias: impl Fn(usize) -> f32,
+    weight: impl Fn(usize, usize) -> f32,
+    epilogue: Epilogue,
+) -> Gemm {
+    let mut preparation = Preparation::new(set, threads);
+    let blocking = Blocking::of(set);
+    let panels = Panels::pack(&mut preparation, blocking, depth, columns, bias, weight).unwrap();
+    Gemm::new(set, threads, rows, panels, epilogue)
+}
+
 /// All columns of tiles and the last ones, which are finished otherwise.
 #[test]
 fn hard_swish_of_infinities_and_nan() {
     let bias = |column: usize| [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, -4.0, 6.0][column % 5];
     for set in InstructionSet::available() {
         let (rows, columns) = (20, 37);
-        let panels = Panels::pack(
-            &mut Preparation::new(set, 1),
-            Blocking::of(set),
-            1,
-            [1, columns],
-            bias,
-            |_, _| 0.0,
-        )
-        .unwrap();
-        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * rows, scratch_values: 0 };
-        let gemm = Gemm::new(set, 1, plan, panels, Epilogue::HARD_SWISH);
+        let (plan, sizes) = (rows_of(rows, 1), (1, [1, columns]));
+        let gemm = product_of((set, 1), plan, sizes, bias, |_, _| 0.0, Epilogue::HARD_SWISH);
         let mut output = vec![-77.0; rows * columns];
         let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
         gemm.run(
@@ -64,12 +75,10 @@ proptest! {
         let residual = numbers(seed ^ 3, rows * output_stride);
         let epilogue = Epilogue { min: -20.0, max: 30.0, hard_swish };
         for set in InstructionSet::available() {
-            let panels = Panels::pack(
-                &mut Preparation::new(set, threads), Blocking::of(set), depth, [groups, columns],
-                |column| bias[column], |column, k| right[column * depth + k],
-            ).unwrap();
-            let plan = RowsPlan { count: rows, line: rows, bytes: 4 * left.len(), scratch_values: 0 };
-            let gemm = Gemm::new(set, threads, plan, panels, epilogue);
+            let gemm = product_of(
+                (set, threads), rows_of(rows, stride), (depth, [groups, columns]),
+                |column| bias[column], |column, k| right[column * depth + k], epilogue,
+            );
             let mut output = vec![-77.0; rows * output_stride];
             let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
             gemm.run(
@@ -112,13 +121,9 @@ proptest! {
     fn tiles_are_parts_of_lines(
         line in 1_usize..200, lines in 1_usize..4, threads in 1_usize..4, (a, b) in (0.0..1.0, 0.0..1.0),
     ) {
-        let set = InstructionSet::best();
-        let mut preparation = Preparation::new(set, threads);
-        let panels =
-            Panels::pack(&mut preparation, Blocking::of(set), 1, [1, 1], |_| 0.0, |_, _| 0.0).unwrap();
-        drop(preparation);
         let plan = RowsPlan { count: lines * line, line, bytes: 4, scratch_values: 0 };
-        let gemm = Gemm::new(set, threads, plan, panels, Epilogue::NONE);
+        let on = (InstructionSet::best(), threads);
+        let gemm = product_of(on, plan, (1, [1, 1]), |_| 0.0, |_, _| 0.0, Epilogue::NONE);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let [a, b] = [a, b].map(|at: f64| (at * gemm.tiles as f64) as usize);
         let range = a.min(b)..a.max(b) + 1;
@@ -137,17 +142,8 @@ proptest! {
 #[test]
 fn nan_stays_nan() {
     for set in InstructionSet::available() {
-        let panels = Panels::pack(
-            &mut Preparation::new(set, 1),
-            Blocking::of(set),
-            1,
-            [1, 1],
-            |_| 0.0,
-            |_, _| f32::NAN,
-        )
-        .unwrap();
-        let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
-        let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
+        let (plan, sizes) = (rows_of(1, 1), (1, [1, 1]));
+        let gemm = product_of((set, 1), plan, sizes, |_| 0.0, |_, _| f32::NAN, Epilogue::RELU6);
         let mut output = [0.0];
         let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
         gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut output, 1), &mut []);
@@ -158,18 +154,7 @@ fn nan_stays_nan() {
 #[test]
 #[should_panic(expected = "the output is too small")]
 fn a_short_output_is_refused() {
-    let set = InstructionSet::best();
-    let panels = Panels::pack(
-        &mut Preparation::new(set, 1),
-        Blocking::of(set),
-        1,
-        [1, 2],
-        |_| 0.0,
-        |_, _| 1.0,
-    )
-    .unwrap();
-    let plan = RowsPlan { count: 2, line: 2, bytes: 8, scratch_values: 0 };
-    let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
+    let gemm = of_ones([2, 2], [1, 2]);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
     gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 3], 2), &mut []);
 }
@@ -181,17 +166,15 @@ fn a_short_output_is_refused() {
 fn deep_products_are_summed_in_parts() {
     for (rows, depth, columns) in [(1, 65_537, 1), (5, 40_000, 20), (14, 4099, 33), (3, 1024, 8)] {
         let left: Vec<f32> = (0..rows * depth).map(|at| 0.1 + (at % 7) as f32 * 0.01).collect();
-        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * left.len(), scratch_values: 0 };
         for set in InstructionSet::available() {
-            let panels = Panels::pack(
-                &mut Preparation::new(set, 1),
-                Blocking::of(set),
-                depth,
-                [1, columns],
+            let gemm = product_of(
+                (set, 1),
+                rows_of(rows, depth),
+                (depth, [1, columns]),
                 |column| column as f32,
                 |column, _| 1.0 + column as f32,
+                Epilogue::NONE,
             );
-            let gemm = Gemm::new(set, 1, plan, panels.unwrap(), Epilogue::NONE);
             let mut output = vec![0.0; rows * columns];
             gemm.run(
                 &mut Team::alone(),
@@ -240,16 +223,11 @@ fn threads_get_equal_shares_of_tiles_if_they_stay_high() {
 #[test]
 fn threads_share_the_columns_of_large_weights_and_the_rows_of_small_ones() {
     let cut = |rows: usize, depth: usize, columns: usize| {
-        let set = InstructionSet::best();
-        let mut preparation = Preparation::new(set, 2);
-        let blocking = Blocking::of(set);
-        let panels =
-            Panels::pack(&mut preparation, blocking, depth, [1, columns], |_| 0.0, |_, _| 0.0);
-        let panels = panels.unwrap();
-        drop(preparation);
-        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * rows * depth, scratch_values: 0 };
-        let gemm = Gemm::new(set, 2, plan, panels, Epilogue::NONE);
-        (gemm.tile_parts > 1, gemm.panel_parts > 1, gemm.tiles, rows.div_ceil(blocking.rows))
+        let (plan, sizes) = (rows_of(rows, depth), (depth, [1, columns]));
+        let on = (InstructionSet::best(), 2);
+        let gemm = product_of(on, plan, sizes, |_| 0.0, |_, _| 0.0, Epilogue::NONE);
+        let least = rows.div_ceil(gemm.panels.blocking().rows);
+        (gemm.tile_parts > 1, gemm.panel_parts > 1, gemm.tiles, least)
     };
     // Inception's 8x8 images: five tiles of AVX-512 stay five, though there are two threads.
     let (by_rows, by_columns, tiles, least) = cut(64, 1152, 384);
@@ -259,24 +237,16 @@ fn threads_share_the_columns_of_large_weights_and_the_rows_of_small_ones() {
 }
 
 /// A product of a depth of 1, all of whose weights are 1.
-fn of_ones(set: InstructionSet, rows: [usize; 2], columns: [usize; 2]) -> Gemm {
-    let panels = Panels::pack(
-        &mut Preparation::new(set, 1),
-        Blocking::of(set),
-        1,
-        columns,
-        |_| 0.0,
-        |_, _| 1.0,
-    )
-    .unwrap();
+fn of_ones(rows: [usize; 2], columns: [usize; 2]) -> Gemm {
     let plan = RowsPlan { count: rows[0], line: rows[1], bytes: 4, scratch_values: 0 };
-    Gemm::new(set, 1, plan, panels, Epilogue::NONE)
+    let on = (InstructionSet::best(), 1);
+    product_of(on, plan, (1, columns), |_| 0.0, |_, _| 1.0, Epilogue::NONE)
 }
 
 #[test]
 #[should_panic(expected = "more groups than the rows have")]
 fn panels_of_more_groups_than_the_rows_have_are_refused() {
-    let gemm = of_ones(InstructionSet::best(), [1, 1], [2, 1]);
+    let gemm = of_ones([1, 1], [2, 1]);
     let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
     gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 2], 2), &mut []);
 }
@@ -296,7 +266,7 @@ fn panels_for_other_vectors_are_refused() {
 #[should_panic(expected = "rows of no image")]
 fn rows_beyond_the_last_whole_image_are_refused() {
     // Three rows, where each image has two, and an output for one image.
-    let gemm = of_ones(InstructionSet::best(), [3, 1], [1, 1]);
+    let gemm = of_ones([3, 1], [1, 1]);
     let placement = crate::image::Placement {
         size: [2, 1],
         first: 0,

@@ -7,6 +7,7 @@ use super::epilogue::for_sums;
 use crate::Image;
 use crate::unrolled::unrolled;
 use crate::vector::Simd;
+use crate::vector::pointers::{load, load_some, store, store_some};
 use std::ops::Range;
 
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
@@ -61,25 +62,33 @@ pub(crate) fn ahead(index: usize, tiles: usize, values: usize, width: usize) -> 
 /// Values of a cache line.
 pub(super) const LINE: usize = 16;
 
-/// Asks for a cache line that will be read before long; any address will do.
+/// Into the first cache, as a hint of [`prefetch`]: numbers as x86 has them.
+pub(super) const FIRST_CACHE: i32 = 3;
+/// Into the second cache.
+pub(crate) const SECOND_CACHE: i32 = 2;
+/// Into the first cache, to be written.
+pub(super) const TO_WRITE: i32 = 7;
+
+/// Asks for a cache line that will be needed before long; any address will do. NEON asks for the second cache only.
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
+pub(crate) fn prefetch<const HINT: i32>(address: *const f32) {
+    // SAFETY: every processor of this architecture has the instruction, which touches nothing.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: every processor of this architecture has the instruction, which touches nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<HINT>(address.cast());
     }
     // SAFETY: as above.
     #[cfg(target_arch = "aarch64")]
     unsafe {
-        std::arch::asm!(
-            "prfm pldl2keep, [{address}]",
-            address = in(reg) address,
-            options(nostack, preserves_flags, readonly),
-        );
+        if HINT == SECOND_CACHE {
+            std::arch::asm!(
+                "prfm pldl2keep, [{address}]",
+                address = in(reg) address,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(not(any(all(target_arch = "x86_64", not(miri)), target_arch = "aarch64")))]
     let _ = address;
 }
 
@@ -152,15 +161,14 @@ pub(crate) unsafe fn finish<S: Simd, const ROWS: usize, const VECTORS: usize>(
             for_sums!({
                 let from =
                     residual.add(target.residual_stride.wrapping_mul(ROW)).add(VECTOR * S::LANES);
-                let from = std::slice::from_raw_parts(from, S::LANES);
-                sums[ROW][VECTOR] = simd.add(sums[ROW][VECTOR], simd.load(from));
+                sums[ROW][VECTOR] = simd.add(sums[ROW][VECTOR], load(simd, from));
             });
         }
         epilogue.apply_to_tile(simd, &mut sums);
         for_sums!({
             let to =
                 target.output.add(target.output_stride.wrapping_mul(ROW)).add(VECTOR * S::LANES);
-            simd.store(sums[ROW][VECTOR], std::slice::from_raw_parts_mut(to, S::LANES));
+            store(simd, sums[ROW][VECTOR], to);
         });
     }
 }
@@ -184,21 +192,15 @@ unsafe fn finish_partial<S: Simd, const ROWS: usize, const VECTORS: usize>(
             let column = vector * S::LANES;
             let wanted = S::LANES.min(target.columns - column);
             let mut value = copy;
-            if let Some(residual) = target.residual {
-                // SAFETY: all columns of the residual are there.
-                let from = unsafe {
+            // SAFETY: all columns of the residual and of the output are there, and those of the output no one else's.
+            unsafe {
+                if let Some(residual) = target.residual {
                     let from = residual.add(row * target.residual_stride + column);
-                    std::slice::from_raw_parts(from, wanted)
-                };
-                value = simd.add(value, simd.load_partial(from, 0.0));
-            }
-            value = epilogue.apply(simd, value);
-            // SAFETY: all columns of the output are there, and no one else's.
-            let to = unsafe {
+                    value = simd.add(value, load_some::<S, false>(simd, from, wanted));
+                }
                 let to = target.output.add(row * target.output_stride + column);
-                std::slice::from_raw_parts_mut(to, wanted)
-            };
-            simd.store_partial(value, to);
+                store_some::<S, false>(simd, epilogue.apply(simd, value), to, wanted);
+            }
         }
     }
 }

@@ -48,8 +48,6 @@ impl Arithmetic for Vnni {
 
     const FLIPS_INPUTS: bool = true;
 
-    const HAS_FLOATS: bool = true;
-
     const FETCHES: bool = true;
 
     const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
@@ -89,8 +87,6 @@ impl Arithmetic for Words {
 
     const PACKING: Packing = Packing::Words;
 
-    const HAS_FLOATS: bool = true;
-
     const FETCHES: bool = true;
 
     #[inline(always)]
@@ -122,8 +118,6 @@ impl Arithmetic for VnniWords {
     const INPUT_BYTES: usize = Words::INPUT_BYTES;
 
     const PACKING: Packing = Words::PACKING;
-
-    const HAS_FLOATS: bool = true;
 
     const FETCHES: bool = true;
 
@@ -161,8 +155,6 @@ impl Arithmetic for WordsOfBytes {
 
     const PACKING: Packing = Packing::BytesByTwo;
 
-    const HAS_FLOATS: bool = true;
-
     const FETCHES: bool = true;
 
     #[inline(always)]
@@ -181,6 +173,8 @@ impl Arithmetic for WordsOfBytes {
 }
 
 impl Sums for __m512i {
+    const HAS_FLOATS: bool = true;
+
     #[inline(always)]
     unsafe fn add(self, term: i32) -> Self {
         // SAFETY: the trait's promise.

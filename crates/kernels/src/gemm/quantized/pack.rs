@@ -4,7 +4,7 @@
 use super::block::Block;
 use super::problem::{Common, Inputs, Problem};
 use super::tiles::{Target, Work};
-use super::variant::Variant;
+use super::variant::{SUM_OFFSET, Variant};
 use super::{Ahead, DEPTH, Grid, Tile};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
@@ -346,7 +346,7 @@ impl Matrix {
         sums: &[[i32; LANES]],
         output: (*mut u8, usize),
     ) {
-        let requantize = self.variant.requantize();
+        let requantize = self.variant.requantize.expect("a kernel of words");
         let lanes = self.block_lanes(block).try_into().expect("one vector");
         let (output, step) = output;
         let target = Target { problem: &self.problem, block, lanes, output, step };
@@ -373,7 +373,7 @@ impl Matrix {
             first: 0,
             channels: LANES,
             vectors: 1,
-            sum_offset: variant.sum_offset(),
+            sum_offset: SUM_OFFSET,
             with_floats: variant.has_floats,
         };
         let (form, lanes) = group.pack(&|lane| (0, lane), &|_| (0, bound));
@@ -460,7 +460,7 @@ impl Matrix {
                     .input_zero_point
                     .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
                 lanes[block.lanes + vector].bias[lane] =
-                    constant.wrapping_add(block.form.sum_offset(self.variant.sum_offset()));
+                    constant.wrapping_add(block.form.sum_offset(SUM_OFFSET));
             }
         }
     }
@@ -543,7 +543,7 @@ impl Matrix {
         let weights = grid.runs.len() * grid.run_bytes / DEPTH * block.vectors * LINE_BYTES;
         let left = if next.is_null() { 0 } else { weights };
         let mut ahead = Ahead { next, left, step_bytes: 0 };
-        let compute = self.variant.compute_grid();
+        let compute = self.variant.compute_grid.expect("a kernel of grids");
         // SAFETY: the processor has the instructions, as `Variant::of_grids` made sure; the rest is the caller's promise.
         unsafe { compute(&self.problem, block, grid, &mut ahead) };
     }
@@ -709,7 +709,7 @@ fn channel_lanes(
             first: shape.channel,
             channels: shape.channels,
             vectors: shape.vectors,
-            sum_offset: variant.sum_offset(),
+            sum_offset: SUM_OFFSET,
             with_floats: variant.has_floats,
         };
         let (form, lanes) =

@@ -1,6 +1,7 @@
 //! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
 
 use super::block::Block;
+use super::variant::SUM_OFFSET;
 use super::{DEPTH, Variant};
 use crate::quantization::Signedness;
 use crate::requantize::{ChannelLanes, Requantization};
@@ -49,8 +50,6 @@ pub(super) struct Problem {
     /// By block and vector.
     pub(super) lanes: Vec<ChannelLanes>,
     pub(super) requantization: Requantization,
-    /// What is added to all sums that are requantized in integers.
-    pub(super) sum_offset: i32,
 }
 
 /// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
@@ -72,7 +71,7 @@ impl Problem {
         let are_copied = variant.input_bytes > 1 || variant.copies_rows();
         let are_copied = are_copied || is_flipped && steps >= STEPS_TO_COPY;
         let inputs = if are_copied { Inputs::Copied } else { Inputs::Stored };
-        Self { common, inputs, lanes, requantization, sum_offset: variant.sum_offset() }
+        Self { common, inputs, lanes, requantization }
     }
 
     /// Bytes of a row whose runs are copied one behind the other, each filled up to a whole step.
@@ -93,7 +92,7 @@ impl Problem {
 
     /// The output of one sum, by the definition.
     pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
-        let sum = sum.wrapping_sub(block.form.sum_offset(self.sum_offset));
+        let sum = sum.wrapping_sub(block.form.sum_offset(SUM_OFFSET));
         let output = self.requantization.apply(sum, block.channel + index);
         self.signedness().byte(output)
     }

@@ -12,7 +12,7 @@
 use super::block::Block;
 use super::problem::{Inputs, Problem};
 use super::{Ahead, ChannelLanes, DEPTH, Tile};
-use crate::gemm::float::prefetch;
+use crate::gemm::float::{SECOND_CACHE, prefetch};
 use crate::requantize::LANES;
 use bytemuck::Pod;
 
@@ -58,6 +58,9 @@ impl<const W: usize> Target<'_, W> {
 /// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
 /// has; for that all is `#[inline(always)]`.
 pub(super) trait Sums: Pod {
+    /// Whether they can be requantized in floats.
+    const HAS_FLOATS: bool = false;
+
     /// Loads sums, or what they begin with.
     #[inline(always)]
     fn load(from: &[i32; LANES]) -> Self {
@@ -163,9 +166,6 @@ pub(super) trait Arithmetic: Copy + Default {
     /// Whether it makes inputs signed (or else unsigned).
     const HAS_SIGNED_INPUTS: bool = false;
 
-    /// Whether its sums can be requantized in floats.
-    const HAS_FLOATS: bool = false;
-
     /// Adds bytes, each with the bits of a mask inverted; the processor has the instructions.
     const SUM: unsafe fn(&[u8], u8) -> i32 = sum;
 
@@ -231,7 +231,7 @@ pub(super) trait Arithmetic: Copy + Default {
             }
         }
         if const { Self::FETCHES } {
-            prefetch(streams.ahead);
+            prefetch::<SECOND_CACHE>(streams.ahead.cast());
         }
         streams.weights = from.wrapping_add(W).cast();
         streams.ahead = streams.ahead.wrapping_add(streams.step_bytes);

@@ -3,7 +3,7 @@
 
 use super::block::Block;
 use super::problem::Problem;
-use super::tiles::{self, Arithmetic, Compute, Packing, Target, pair_steps};
+use super::tiles::{self, Arithmetic, Compute, Packing, Sums, Target, pair_steps};
 use super::{Ahead, DEPTH, Grid};
 use crate::packing::product;
 use crate::quantization::Signedness;
@@ -16,6 +16,9 @@ const WORK_OF_BLOCK: usize = 64;
 /// Products of a sum, at most: a tile of 64 channels and eight rows then has 2^30 of them, some tens of
 /// milliseconds, and reads 128 or 256 MiB of weights.
 pub(crate) const MOST_PRODUCTS: usize = 1 << 21;
+
+/// What is added to all sums that are requantized in integers, which on x86 are unsigned.
+pub(super) const SUM_OFFSET: i32 = if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 };
 
 /// Requantizes rows of sums, as [`tiles::requantize`].
 type Requantize = unsafe fn(Target<'_, 1>, &[[i32; LANES]]);
@@ -48,10 +51,10 @@ pub(crate) struct Variant {
     /// Of others, where that is another kernel.
     compute_without_least_weight: Option<Compute>,
     /// Of words only.
-    requantize: Option<Requantize>,
+    pub(super) requantize: Option<Requantize>,
     /// If rows are those of a [`Grid`], read where they are: the weights of each run are filled up to steps that are
     /// multiplied together.
-    compute_grid: Option<ComputeGrid>,
+    pub(super) compute_grid: Option<ComputeGrid>,
 }
 
 impl Variant {
@@ -64,7 +67,7 @@ impl Variant {
             flips_inputs: A::FLIPS_INPUTS,
             steps_together: 1,
             has_signed_inputs: A::HAS_SIGNED_INPUTS,
-            has_floats: A::HAS_FLOATS,
+            has_floats: A::Sums::HAS_FLOATS,
             sum: A::SUM,
             compute: tiles::compute::<A>,
             compute_without_least_weight: None,
@@ -245,22 +248,6 @@ impl Variant {
         self.compute_without_least_weight.is_some()
     }
 
-    /// Computes the rows of a grid.
-    ///
-    /// # Panics
-    /// If it is not one of [`Self::of_grids`].
-    pub(super) fn compute_grid(&self) -> ComputeGrid {
-        self.compute_grid.expect("a kernel of grids")
-    }
-
-    /// Requantizes rows of sums that are in memory.
-    ///
-    /// # Panics
-    /// If it is not one of [`Self::of_words`].
-    pub(super) fn requantize(&self) -> Requantize {
-        self.requantize.expect("a kernel of words")
-    }
-
     /// Whether this thread's tiles are set up for its products.
     pub(super) fn uses_tiles(&self) -> bool {
         self.steps_together > 1
@@ -407,10 +394,5 @@ impl Variant {
     /// What unsigned inputs are less when the kernel sees them.
     pub(crate) fn input_offset(&self) -> i32 {
         if self.has_signed_inputs { 128 } else { 0 }
-    }
-
-    /// What is added to all sums that are requantized in integers, which on x86 are unsigned.
-    pub(super) fn sum_offset(&self) -> i32 {
-        if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 }
     }
 }
