@@ -7,6 +7,7 @@
 //! functions for them yet, but assembles the instructions.
 #![allow(unsafe_code)]
 
+use bytemuck::Zeroable;
 use std::arch::asm;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -75,27 +76,29 @@ fn ask_system() -> bool {
     false
 }
 
-/// What `ldtilecfg` reads.
+/// What `ldtilecfg` reads: of 16 tiles, of which the processor has the first half.
+#[derive(Zeroable)]
 #[repr(C, align(64))]
 struct Configuration {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
-    row_bytes: [u16; 16],
-    rows: [u8; 16],
+    row_bytes: [u16; TILES],
+    no_row_bytes: [u16; TILES],
+    rows: [u8; TILES],
+    no_rows: [u8; TILES],
 }
 
 /// All tiles as large as there are.
 #[allow(clippy::cast_possible_truncation)] // Known numbers.
-static FULL_TILES: Configuration = {
-    let mut row_bytes = [0; 16];
-    let mut rows = [0; 16];
-    let mut tile = 0;
-    while tile < TILES {
-        (row_bytes[tile], rows[tile]) = (ROW_BYTES as u16, TILE_ROWS as u8);
-        tile += 1;
-    }
-    Configuration { palette: 1, start_row: 0, reserved: [0; 14], row_bytes, rows }
+static FULL_TILES: Configuration = Configuration {
+    palette: 1,
+    start_row: 0,
+    reserved: [0; 14],
+    row_bytes: [ROW_BYTES as u16; TILES],
+    no_row_bytes: [0; TILES],
+    rows: [TILE_ROWS as u8; TILES],
+    no_rows: [0; TILES],
 };
 
 /// The tiles of this thread, all of full size. Setting them up takes as long as some products, so it is done for
@@ -178,13 +181,7 @@ mod tests {
 
     /// The configuration that a thread has.
     fn stored() -> Configuration {
-        let mut configuration = Configuration {
-            palette: 0,
-            start_row: 0,
-            reserved: [0; 14],
-            row_bytes: [0; 16],
-            rows: [0; 16],
-        };
+        let mut configuration = Configuration::zeroed();
         // SAFETY: there are tiles; 64 bytes are written.
         unsafe {
             asm!("sttilecfg [{}]", in(reg) &raw mut configuration, options(nostack, preserves_flags));
@@ -200,9 +197,9 @@ mod tests {
         }
         for _ in 0..2 {
             let tiles = TileRegisters::set_up();
-            let Configuration { palette, row_bytes, rows, .. } = stored();
+            let Configuration { palette, row_bytes, rows, no_row_bytes, no_rows, .. } = stored();
             assert_eq!((palette, row_bytes[7], rows[7]), (1, 64, 16));
-            assert_eq!((row_bytes[8], rows[8]), (0, 0));
+            assert_eq!((no_row_bytes[0], no_rows[0]), (0, 0));
             drop(tiles);
             assert_eq!(stored().palette, 0);
         }

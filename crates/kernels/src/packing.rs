@@ -111,12 +111,6 @@ impl<T: Pod> PackedValues<T> {
     pub(crate) fn values(&self) -> &[T] {
         bytemuck::cast_slice(&self.packed.bytes()[..self.count * size_of::<T>()])
     }
-
-    /// How many there are.
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
 }
 
 /// The weights that were saved are not those of these kernels.
@@ -585,7 +579,7 @@ mod tests {
 
             let mut second = restore(&saved);
             let again = second.pack(40, |_: &mut [u16], _| unreachable!()).unwrap();
-            assert_eq!((made[0].values(), again.count()), (again.values(), 40));
+            assert_eq!((made[0].values(), again.values().len()), (again.values(), 40));
             let rest = [0; 3].map(|number| try_pack(&mut second, number).is_ok());
             assert_eq!(rest, [true, true, false]);
             assert_eq!(second.finish(), Err(OtherWeights));

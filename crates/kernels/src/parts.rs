@@ -1,9 +1,10 @@
 //! Sharing a range of elements among the threads of a team.
 #![allow(unsafe_code)]
 
+use crate::Line;
 use crate::disjoint::DisjointOutput;
-use crate::team::part;
-use crate::team::{Pace, Team};
+use crate::team::{Pace, Stop, Team, part};
+use bytemuck::Pod;
 use std::ops::Range;
 
 /// Into how many tasks work is cut that would be worth this many: the same number for each thread, `by_thread`
@@ -61,6 +62,26 @@ pub(crate) fn for_each_part(
     let part = length.div_ceil(tasks).next_multiple_of(multiple).max(1);
     team.run_long(length.div_ceil(part), &|task, stop| {
         work(task * part..length.min((task + 1) * part), Pace::new(stop));
+    });
+}
+
+/// Runs tasks that have scratch memory of their own, this many values each.
+///
+/// # Panics
+/// If there is less scratch memory.
+pub(crate) fn run_with_scratch<T: Pod + Send>(
+    team: &mut Team,
+    tasks: usize,
+    by_task: usize,
+    scratch: &mut [Line],
+    work: impl Fn(usize, &mut [T], &Stop) + Sync,
+) {
+    let scratch: &mut [T] = bytemuck::cast_slice_mut(scratch);
+    assert!(scratch.len() >= tasks * by_task, "too little scratch memory");
+    let scratch = DisjointOutput::new(scratch);
+    team.run_long(tasks, &|task, stop| {
+        // SAFETY: each task has its own part.
+        work(task, unsafe { scratch.slice(task * by_task, by_task) }, stop);
     });
 }
 

@@ -12,7 +12,7 @@ mod tests;
 pub use crate::gemm::float::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, PackedProduct, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Arguments, Blocking, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
@@ -199,7 +199,8 @@ impl FullyConnected {
             Method::Gemm(product) => {
                 let rows = PlainRows::new(input, [rows, 1, inputs], inputs);
                 let residual = residual.map(|values| Image::contiguous(values, units));
-                product.run(team, &rows, residual, ImageMut::contiguous(output, units), scratch);
+                let output = ImageMut::contiguous(output, units);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::Stream(row) => {
                 assert!(input.len() >= inputs, "the input is too small");

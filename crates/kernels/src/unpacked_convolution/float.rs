@@ -3,7 +3,9 @@
 use crate::convolution::Shape;
 use crate::convolution::float::taps::{Access, Taps};
 use crate::depthwise::float::{self as depthwise, Direct, Wide};
-use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
+use crate::gemm::float::{
+    Arguments, Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked,
+};
 use crate::image::values_needed;
 use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;
@@ -177,7 +179,7 @@ impl UnpackedConvolution {
             of_columns.fill(Isa::of(self.set), team, columns, panels);
         }
         let mut multiply = |gemm: &Gemm, rows: &dyn Rows, output| {
-            gemm.run_with(team, rows, panels, residual, output, scratch);
+            gemm.run_with(team, panels, Arguments { rows, residual, output, scratch });
         };
         match &self.method {
             Method::Pixels(gemm) => {

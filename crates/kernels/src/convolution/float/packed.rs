@@ -5,7 +5,9 @@ use super::taps::{Access, Taps};
 use super::winograd::Winograd;
 use crate::convolution::Shape;
 use crate::gemm::float::few_columns::{self, FewColumns};
-use crate::gemm::float::{Blocking, Epilogue, PackedProduct, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{
+    Arguments, Blocking, Epilogue, PackedProduct, Panels, PlainRows, RowsPlan,
+};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
@@ -189,20 +191,20 @@ impl Convolution {
             Method::Pixels(product) => {
                 let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
                 let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
-                product.run(team, &rows, residual, output, scratch);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::Taps { product, access, zeros } => {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
-                product.run(team, &rows, residual, output, scratch);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::FewOutputs { product, access: None, .. } => {
                 let sizes = [shape.input_pixels(), 1, shape.input_channels];
                 let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
-                product.run(team, &rows, residual, output, scratch);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::FewOutputs { product, access: Some(access), zeros } => {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
-                product.run(team, &rows, residual, output, scratch);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::Narrow(narrow) => narrow.run(shape, team, input, residual, output, scratch),
             Method::Winograd(winograd) => {

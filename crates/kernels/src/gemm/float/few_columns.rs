@@ -2,13 +2,13 @@
 //! instead, and their sums are added up at the end.
 #![allow(unsafe_code)]
 
-use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
+use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
-use crate::parts::even_tasks;
+use crate::parts::{even_tasks, run_with_scratch};
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{Image, InstructionSet, Preparation, Team, TooLarge};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -125,49 +125,35 @@ impl FewColumns {
         self.parts * self.rows.task_scratch_values() * size_of::<f32>()
     }
 
-    /// Computes the product. The output's pixels are its rows.
+    /// Computes the product.
     ///
     /// # Panics
     /// If the rows are others than planned, or the output, the residual or the scratch memory is too small.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        rows: &dyn Rows,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
+    pub(crate) fn run(&self, team: &mut Team, arguments: Arguments<'_>) {
         let Sizes { columns, segments, segment_depth } = self.sizes;
+        arguments.check(self.rows.count, columns);
+        let Arguments { rows, residual, output, scratch } = arguments;
         assert_eq!(
             [rows.segments(), rows.segment_depth()],
             [segments, segment_depth],
             "other rows"
         );
         let planned = self.rows.scratch_values;
-        assert!(rows.scratch_values(self.sizes.block()) <= planned, "more scratch memory");
-        output.check("output", self.rows.count, columns);
-        if let Some(residual) = residual {
-            residual.check("residual operand", self.rows.count, columns);
-        }
-        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
-        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
+        let most = self.sizes.block();
+        assert!(rows.scratch_values(most) <= planned, "more scratch memory");
         let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
-        let scratch = DisjointOutput::new(scratch);
         let by_task = self.rows.task_scratch_values();
-        team.run_long(self.parts, &|task, stop| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+        run_with_scratch(team, self.parts, by_task, scratch, |task, scratch, stop| {
             let mut pace = Pace::new(stop);
             let of_task = part(self.rows.count, self.parts, task);
             let mut sums = [0.0; MOST_ROWS * MOST_COLUMNS];
-            let mut next = of_task.start;
-            while next < of_task.end {
-                let block = next..of_task.end.min(next + self.sizes.block());
+            for first in of_task.clone().step_by(most) {
+                let block = first..of_task.end.min(first + most);
                 if pace.is_over(block.len() * columns * self.sizes.depth()) {
                     return;
                 }
                 self.block(rows, block.clone(), residual, scratch, &mut sums);
-                let first = block.start * stride;
+                let first = first * stride;
                 if stride == columns {
                     // SAFETY: rows are one task's only.
                     let to = unsafe { values.slice(first, block.len() * columns) };
@@ -179,7 +165,6 @@ impl FewColumns {
                         to.copy_from_slice(sums);
                     }
                 }
-                next = block.end;
             }
         });
     }

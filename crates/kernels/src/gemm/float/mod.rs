@@ -34,7 +34,7 @@ pub(crate) use tile::{SECOND_CACHE, Target, Tile, ahead, finish, prefetch};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
-use crate::parts::shared_tasks;
+use crate::parts::{run_with_scratch, shared_tasks};
 use crate::second_cache;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
@@ -45,8 +45,7 @@ use std::ops::Range;
 /// The left side of a product: where its rows are.
 ///
 /// # Safety
-/// Each address that [`Self::locate`] writes is that of `(groups - 1) * group_stride + segment_depth`
-/// values, which stay there unchanged as long as the trait object and the scratch memory live.
+/// Each address that [`Self::locate`] writes is that of `groups * segment_depth` values, which stay there unchanged as long as the trait object and the scratch memory live.
 pub(crate) unsafe trait Rows: Sync {
     /// In how many segments a row is stored, at most [`MOST_SEGMENTS`].
     fn segments(&self) -> usize;
@@ -56,11 +55,6 @@ pub(crate) unsafe trait Rows: Sync {
 
     /// Of how many groups there are values at each address.
     fn groups(&self) -> usize;
-
-    /// From one group's values in a segment to the next one's.
-    fn group_stride(&self) -> usize {
-        self.segment_depth()
-    }
 
     /// How many values of scratch memory [`Self::locate`] needs for this many rows.
     fn scratch_values(&self, rows: usize) -> usize {
@@ -104,6 +98,28 @@ impl RowsPlan {
             rows.scratch_values(located) <= self.scratch_values,
             "more scratch memory than was planned"
         );
+    }
+}
+
+/// What a product is computed of beside its right side, and where: the output's pixels are its rows.
+pub(crate) struct Arguments<'a> {
+    pub(crate) rows: &'a dyn Rows,
+    /// What is added, if anything.
+    pub(crate) residual: Option<Image<'a, f32>>,
+    pub(crate) output: ImageMut<'a, f32>,
+    pub(crate) scratch: &'a mut [Line],
+}
+
+impl Arguments<'_> {
+    /// How many values of the output there must be.
+    ///
+    /// # Panics
+    /// If the output or the residual is too small.
+    fn check(&self, rows: usize, columns: usize) -> usize {
+        if let Some(residual) = self.residual {
+            residual.check("residual operand", rows, columns);
+        }
+        self.output.check("output", rows, columns)
     }
 }
 
@@ -229,46 +245,27 @@ impl Gemm {
         self.tasks() * self.task_scratch_values() * size_of::<f32>()
     }
 
-    /// Computes the product. The output's pixels are its rows.
+    /// Computes the product.
     ///
     /// # Panics
     /// If the output, the residual or the scratch memory is too small.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        rows: &dyn Rows,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        self.run_with(team, rows, self.panels.all_values(), residual, output, scratch);
+    pub(crate) fn run(&self, team: &mut Team, arguments: Arguments<'_>) {
+        self.run_with(team, self.panels.all_values(), arguments);
     }
 
     /// The same, of [panels](Panels) that were filled at run time.
     ///
     /// # Panics
     /// As of [`Self::run`], and if there are fewer values of panels.
-    pub(crate) fn run_with(
-        &self,
-        team: &mut Team,
-        rows: &dyn Rows,
-        panels: &[f32],
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
-        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
-        let scratch = DisjointOutput::new(scratch);
+    pub(crate) fn run_with(&self, team: &mut Team, panels: &[f32], arguments: Arguments<'_>) {
+        let Arguments { rows, residual, output, scratch } = arguments;
         let places = Places::Even(output.pixel_stride);
         let output = DisjointOutput::new(output.values);
         // SAFETY: there is no other product.
         let product = unsafe { self.product(rows, panels, residual, &output, places) };
         let Some(product) = product else { return };
         let by_task = self.task_scratch_values();
-        team.run_long(self.tasks(), &|task, stop| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+        run_with_scratch(team, self.tasks(), by_task, scratch, |task, scratch, stop| {
             // SAFETY: each task is run once.
             unsafe { product.task(task, scratch, stop) };
         });
@@ -499,7 +496,7 @@ impl Product<'_> {
         let first = self.places.start(rows.start) + panel.columns.start;
         let tile = Tile {
             segments,
-            offset: panel.group * self.rows.group_stride(),
+            offset: panel.group * self.rows.segment_depth(),
             segment_depth: self.rows.segment_depth(),
             panel: panels.values_of_run(self.panels, run).as_ptr(),
             panels: run.count,

@@ -2,8 +2,8 @@
 
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 use super::SplitProduct;
-use super::{Blocking, Epilogue, Gemm, Panels, Rows, RowsPlan};
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use super::{Arguments, Blocking, Epilogue, Gemm, Panels, RowsPlan};
+use crate::{InstructionSet, Preparation, Team, TooLarge};
 
 /// A product with its right side packed, by the method that takes the least time.
 #[derive(Debug)]
@@ -75,22 +75,15 @@ impl PackedProduct {
         }
     }
 
-    /// Computes the product. The output's pixels are its rows.
+    /// Computes the product.
     ///
     /// # Panics
     /// If the rows are others than planned, or the output, the residual or the scratch memory is too small.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        rows: &dyn Rows,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
+    pub(crate) fn run(&self, team: &mut Team, arguments: Arguments<'_>) {
         match self {
-            Self::Vectors(gemm) => gemm.run(team, rows, residual, output, scratch),
+            Self::Vectors(gemm) => gemm.run(team, arguments),
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-            Self::Split(product) => product.run(team, rows, residual, output, scratch),
+            Self::Split(product) => product.run(team, arguments),
         }
     }
 }

@@ -11,15 +11,15 @@
 #![allow(unsafe_code)]
 
 use super::turn_avx512::turn;
-use super::{Epilogue, MOST_SEGMENTS, Rows, RowsPlan, Target};
+use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, Target};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
-use crate::parts::shared_tasks;
+use crate::parts::{run_with_scratch, shared_tasks};
 use crate::team::{Pace, Stop, part};
 use crate::vector::pointers::{load_some, store, store_some};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Preparation, Team, TooLarge};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -233,8 +233,7 @@ impl SplitProduct {
 
     /// Of the depth, by its pieces.
     fn pieces(&self) -> impl Iterator<Item = Range<usize>> {
-        let depth = self.depth;
-        (0..depth.div_ceil(PIECE)).map(move |index| index * PIECE..depth.min((index + 1) * PIECE))
+        (0..self.depth).step_by(PIECE).map(|first| first..self.depth.min(first + PIECE))
     }
 
     /// Bytes of the parts of a chunk of rows.
@@ -253,35 +252,20 @@ impl SplitProduct {
         self.tasks() * self.task_bytes()
     }
 
-    /// Computes the product. The output's pixels are its rows.
+    /// Computes the product.
     ///
     /// # Panics
     /// If the rows are others than planned, or the output, the residual or the scratch memory is too small.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        rows: &dyn Rows,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        let needed = output.check("output", self.rows.count, self.columns);
-        if let Some(residual) = residual {
-            residual.check("residual operand", self.rows.count, self.columns);
-        }
+    pub(crate) fn run(&self, team: &mut Team, arguments: Arguments<'_>) {
+        let needed = arguments.check(self.rows.count, self.columns);
+        let Arguments { rows, residual, output, scratch } = arguments;
         self.rows.check(rows, self.depth, LOOKED_UP);
-        let scratch: &mut [u8] = bytemuck::cast_slice_mut(scratch);
-        assert!(scratch.len() >= self.scratch_bytes(), "too little scratch");
         if needed == 0 {
             return;
         }
-        let scratch = DisjointOutput::new(scratch);
         let (stride, output) = (output.pixel_stride, DisjointOutput::new(output.values));
         let work = Work { product: self, rows, residual, stride, output: &output };
-        let by_task = self.task_bytes();
-        team.run_long(self.tasks(), &|task, stop| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+        run_with_scratch(team, self.tasks(), self.task_bytes(), scratch, |task, scratch, stop| {
             work.task(task, scratch, stop);
         });
     }
@@ -316,10 +300,8 @@ impl Work<'_> {
         let looked_up = &mut bytemuck::cast_slice_mut(looked_up)[..rows.scratch_values];
         let tiles = TileRegisters::set_up();
         let mut pace = Pace::new(stop);
-        let mut first = all.start;
-        while first < all.end {
+        for first in all.clone().step_by(*chunk) {
             let chunk = first..all.end.min(first + chunk);
-            first = chunk.end;
             let mut is_special = *self.product.weights.values().last().expect("one more") != 0;
             for piece in self.product.pieces() {
                 let work = chunk.len() * piece.len();
@@ -754,13 +736,13 @@ mod tests {
             let mut output = vec![7.5; rows * stride];
             let mut scratch = Lines::with_bytes(product.scratch_bytes());
             let given = PlainRows::new(self.input, [rows, 1, depth], depth);
-            product.run(
-                &mut Team::new(self.threads),
-                &given,
-                self.residual.map(|values| Image { values, pixel_stride: columns }),
-                ImageMut { values: &mut output, pixel_stride: stride },
-                scratch.lines_mut(),
-            );
+            let arguments = Arguments {
+                rows: &given,
+                residual: self.residual.map(|values| Image { values, pixel_stride: columns }),
+                output: ImageMut { values: &mut output, pixel_stride: stride },
+                scratch: scratch.lines_mut(),
+            };
+            product.run(&mut Team::new(self.threads), arguments);
             assert!(output.chunks(stride).all(|row| row[columns] == 7.5), "the gap was written");
             Some(output.chunks(stride).flat_map(|row| row[..columns].to_vec()).collect())
         }

@@ -28,6 +28,15 @@ fn product_of(
     Gemm::new(set, threads, rows, panels, epilogue)
 }
 
+/// Of a product without a residual operand.
+fn arguments<'a>(
+    rows: &'a PlainRows<'_>,
+    output: ImageMut<'a, f32>,
+    scratch: &'a mut [Line],
+) -> Arguments<'a> {
+    Arguments { rows, residual: None, output, scratch }
+}
+
 /// All columns of tiles and the last ones, which are finished otherwise.
 #[test]
 fn hard_swish_of_infinities_and_nan() {
@@ -38,13 +47,9 @@ fn hard_swish_of_infinities_and_nan() {
         let gemm = product_of((set, 1), plan, sizes, bias, |_, _| 0.0, Epilogue::HARD_SWISH);
         let mut output = vec![-77.0; rows * columns];
         let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
-        gemm.run(
-            &mut Team::new(1),
-            &PlainRows::new(&vec![1.0; rows], [rows, 1, 1], 1),
-            None,
-            ImageMut { values: &mut output, pixel_stride: columns },
-            scratch.lines_mut(),
-        );
+        let (ones, to) = (vec![1.0; rows], ImageMut::contiguous(&mut output, columns));
+        let rows = PlainRows::new(&ones, [rows, 1, 1], 1);
+        gemm.run(&mut Team::new(1), arguments(&rows, to, scratch.lines_mut()));
         for (index, &found) in output.iter().enumerate() {
             let column = index % columns;
             let is_right = match column % 5 {
@@ -81,13 +86,13 @@ proptest! {
             );
             let mut output = vec![-77.0; rows * output_stride];
             let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
-            gemm.run(
-                &mut Team::new(threads),
-                &PlainRows::new(&left, [rows, groups, depth], stride),
-                with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
-                ImageMut { values: &mut output, pixel_stride: output_stride },
-                scratch.lines_mut(),
-            );
+            let arguments = Arguments {
+                rows: &PlainRows::new(&left, [rows, groups, depth], stride),
+                residual: with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
+                output: ImageMut { values: &mut output, pixel_stride: output_stride },
+                scratch: scratch.lines_mut(),
+            };
+            gemm.run(&mut Team::new(threads), arguments);
             for (index, &found) in output.iter().enumerate() {
                 let (row, column) = (index / output_stride, index % output_stride);
                 if column >= groups * columns {
@@ -146,7 +151,10 @@ fn nan_stays_nan() {
         let gemm = product_of((set, 1), plan, sizes, |_| 0.0, |_, _| f32::NAN, Epilogue::RELU6);
         let mut output = [0.0];
         let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
-        gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut output, 1), &mut []);
+        gemm.run(
+            &mut Team::alone(),
+            arguments(&rows, ImageMut::contiguous(&mut output, 1), &mut []),
+        );
         assert!(output[0].is_nan(), "{set}");
     }
 }
@@ -156,7 +164,9 @@ fn nan_stays_nan() {
 fn a_short_output_is_refused() {
     let gemm = of_ones([2, 2], [1, 2]);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
-    gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 3], 2), &mut []);
+    let mut output = [0.0; 3];
+    let output = ImageMut::contiguous(&mut output, 2);
+    gemm.run(&mut Team::alone(), arguments(&rows, output, &mut []));
 }
 
 /// Sums of one sign round to one side too, so that a single running sum of this many would be off by
@@ -176,13 +186,12 @@ fn deep_products_are_summed_in_parts() {
                 Epilogue::NONE,
             );
             let mut output = vec![0.0; rows * columns];
-            gemm.run(
-                &mut Team::alone(),
-                &PlainRows::new(&left, [rows, 1, depth], depth),
-                None,
+            let (rows, to) = (
+                PlainRows::new(&left, [rows, 1, depth], depth),
                 ImageMut::contiguous(&mut output, columns),
-                Lines::with_bytes(gemm.scratch_bytes()).lines_mut(),
             );
+            let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
+            gemm.run(&mut Team::alone(), arguments(&rows, to, scratch.lines_mut()));
             for (index, &found) in output.iter().enumerate() {
                 let (row, column) = (index / columns, (index % columns) as f64);
                 let sum: f64 = left[row * depth..][..depth].iter().copied().map(f64::from).sum();
@@ -248,7 +257,9 @@ fn of_ones(rows: [usize; 2], columns: [usize; 2]) -> Gemm {
 fn panels_of_more_groups_than_the_rows_have_are_refused() {
     let gemm = of_ones([1, 1], [2, 1]);
     let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
-    gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 2], 2), &mut []);
+    let mut output = [0.0; 2];
+    let output = ImageMut::contiguous(&mut output, 2);
+    gemm.run(&mut Team::alone(), arguments(&rows, output, &mut []));
 }
 
 #[test]

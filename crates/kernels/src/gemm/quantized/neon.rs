@@ -73,21 +73,19 @@ fn add<const LEAST: bool>(
 ) {
     // SAFETY: every processor of the target has NEON; these only work on registers.
     unsafe {
-        let low = vmull_s8(vget_low_s8(a), vget_low_s8(even));
-        let high = vmull_high_s8(a, even);
+        let mut low = vmull_s8(vget_low_s8(a), vget_low_s8(even));
+        let mut high = vmull_high_s8(a, even);
         if LEAST {
             sums[first] = vpadalq_s16(sums[first], low);
             sums[first + 1] = vpadalq_s16(sums[first + 1], high);
-            let low = vmull_s8(vget_low_s8(b), vget_low_s8(odd));
-            let high = vmull_high_s8(b, odd);
-            sums[first] = vpadalq_s16(sums[first], low);
-            sums[first + 1] = vpadalq_s16(sums[first + 1], high);
+            low = vmull_s8(vget_low_s8(b), vget_low_s8(odd));
+            high = vmull_high_s8(b, odd);
         } else {
-            let low = vmlal_s8(low, vget_low_s8(b), vget_low_s8(odd));
-            let high = vmlal_high_s8(high, b, odd);
-            sums[first] = vpadalq_s16(sums[first], low);
-            sums[first + 1] = vpadalq_s16(sums[first + 1], high);
+            low = vmlal_s8(low, vget_low_s8(b), vget_low_s8(odd));
+            high = vmlal_high_s8(high, b, odd);
         }
+        sums[first] = vpadalq_s16(sums[first], low);
+        sums[first + 1] = vpadalq_s16(sums[first + 1], high);
     }
 }
 
