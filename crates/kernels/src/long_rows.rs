@@ -15,7 +15,8 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization, Team,
+    Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization,
+    Team, TooLarge,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -211,34 +212,49 @@ fn an_eighth() -> Requantization {
 
 const BYTES: Activations = Activations { signedness: Signedness::Unsigned, zero_point: 3 };
 
+/// Unsigned weights.
+fn weights(values: &[u8]) -> Weights<'_> {
+    Weights { values, signedness: Signedness::Unsigned, zero_point: 2 }
+}
+
+/// A fully connected layer of one row.
+fn layer(
+    [inputs, units]: [usize; 2],
+    values: &[u8],
+    preparation: &mut Preparation,
+) -> Result<Convolution, TooLarge> {
+    let (sizes, bias) = ([1, inputs, units], vec![7; units]);
+    let weights = weights(values);
+    Convolution::fully_connected(sizes, weights, &bias, BYTES, an_eighth(), preparation)
+}
+
+/// Products of this many pairs of matrices.
+fn matrices(
+    count: usize,
+    sizes: [usize; 3],
+    preparation: &mut Preparation,
+) -> Result<BatchMatmul, TooLarge> {
+    let pairs = (0..count).map(|index| [index, index]);
+    let (signedness, zero_points, of_outputs) = (Signedness::Unsigned, [3, 2], an_eighth());
+    BatchMatmul::prepare(
+        count,
+        pairs,
+        sizes,
+        [false; 2],
+        signedness,
+        zero_points,
+        of_outputs,
+        preparation,
+    )
+}
+
 #[test]
 fn sums_of_8_bit_products() {
     let ones = vec![1_u8; LENGTH];
     for set in InstructionSet::available() {
-        let weights = Weights { values: &ones, signedness: Signedness::Unsigned, zero_point: 2 };
         let mut preparation = Preparation::new(set, 1);
-        let layer = Convolution::fully_connected(
-            [1, LENGTH, 1],
-            weights,
-            &[0],
-            BYTES,
-            an_eighth(),
-            &mut preparation,
-        )
-        .unwrap();
-        let sizes = [1, LENGTH, 1];
-        let (signedness, zero_points) = (Signedness::Unsigned, [3, 2]);
-        let matrices = BatchMatmul::prepare(
-            1,
-            [[0, 0]],
-            sizes,
-            [false; 2],
-            signedness,
-            zero_points,
-            an_eighth(),
-            &mut preparation,
-        )
-        .unwrap();
+        let layer = layer([LENGTH, 1], &ones, &mut preparation).unwrap();
+        let matrices = matrices(1, [1, LENGTH, 1], &mut preparation).unwrap();
         let row = dynamic::Convolution::fully_connected([1, LENGTH, 1]);
         // What it sees is copied: there is padding before it.
         let window = Shape {
@@ -323,16 +339,7 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
         let asked = Arc::clone(&questions);
         let is_over = Arc::new(move || counted(&asked, false));
         let mut preparation = Preparation::new(set, 1).until(is_over);
-        let weights =
-            Weights { values: &vec![1; channels], signedness: Signedness::Unsigned, zero_point: 2 };
-        let layer = Convolution::fully_connected(
-            [1, 1, channels],
-            weights,
-            &vec![7; channels],
-            BYTES,
-            an_eighth(),
-            &mut preparation,
-        );
+        let layer = layer([1, channels], &vec![1; channels], &mut preparation);
         assert!(layer.is_ok(), "{set}");
         // The portable kernel has nothing to find out about a channel. Packing alone asks far less often.
         let least = if set == InstructionSet::Portable { 0 } else { channels >> 10 };
@@ -346,10 +353,8 @@ fn many_groups_are_prepared_as_long_as_they_are_wanted() {
     let groups = 1 << 16;
     let shape = Shape { groups, ..dynamic::Convolution::fully_connected([1, groups, groups]) };
     let prepare = |preparation: &mut Preparation| {
-        let weights =
-            Weights { values: &vec![1; groups], signedness: Signedness::Unsigned, zero_point: 2 };
-        let bias = vec![7; groups];
-        Convolution::prepare(&shape, weights, &bias, BYTES, an_eighth(), preparation)
+        let (values, bias) = (vec![1; groups], vec![7; groups]);
+        Convolution::prepare(&shape, weights(&values), &bias, BYTES, an_eighth(), preparation)
     };
     for set in InstructionSet::available().filter(|set| *set != InstructionSet::Portable) {
         let questions = AtomicUsize::new(0);
@@ -372,19 +377,7 @@ fn many_columns_and_products_are_prepared_as_long_as_they_are_wanted() {
         let questions = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&questions);
         let is_over = move || asked.fetch_add(1, Ordering::Relaxed) > 0;
-        let prepare = |preparation: &mut Preparation| {
-            let zero_points = [3, 2];
-            BatchMatmul::prepare(
-                count,
-                (0..count).map(|index| [index, index]),
-                [1, 1, columns],
-                [false; 2],
-                Signedness::Unsigned,
-                zero_points,
-                an_eighth(),
-                preparation,
-            )
-        };
+        let prepare = |preparation: &mut Preparation| matrices(count, [1, 1, columns], preparation);
         let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
         assert!(prepare(&mut preparation).is_ok(), "{set}: it is made, and whoever asked drops it");
         assert_eq!(questions.load(Ordering::Relaxed), 2, "{set}: {what}");

@@ -19,7 +19,7 @@ use crate::parts::{run_with_scratch, shared_tasks};
 use crate::team::{Pace, Stop, part};
 use crate::vector::pointers::{load_some, store, store_some};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Preparation, Team, TooLarge};
+use crate::{Image, InstructionSet, LINE_BYTES, Preparation, Team, TooLarge};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -685,7 +685,7 @@ unsafe fn multiply_tiles<const TILES: usize>(
 mod tests {
     use super::*;
     use crate::gemm::float::PlainRows;
-    use crate::{Lines, Team};
+    use crate::{ImageMut, Lines, Team};
     use proptest::prelude::*;
 
     /// Numbers of both signs, of very different sizes, that are the same each time.

@@ -4,41 +4,37 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
+/// The result of an instruction that adds products of two registers to sums.
+macro_rules! products {
+    ($instruction:literal, $sums:ident, $a:ident, $b:ident $(, lane = $lane:ident)?) => {{
+        let mut result = $sums;
+        // SAFETY: the instruction works on registers alone.
+        unsafe {
+            asm!(
+                $instruction,
+                sums = inlateout(vreg) result,
+                a = in(vreg) $a,
+                b = in(vreg) $b,
+                $(lane = const $lane,)?
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        result
+    }};
+}
+
 /// Adds to each lane the dot product of four bytes of `a` with four of `b`.
 #[inline]
 #[target_feature(enable = "dotprod")]
 pub(crate) fn sdot(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    let mut result = sums;
-    // SAFETY: the instruction works on registers alone.
-    unsafe {
-        asm!(
-            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b",
-            sums = inlateout(vreg) result,
-            a = in(vreg) a,
-            b = in(vreg) b,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    result
+    products!("sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b", sums, a, b)
 }
 
 /// Adds to each lane the dot product of four bytes of `a` with those of one lane of `b`.
 #[inline]
 #[target_feature(enable = "dotprod")]
 pub(crate) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    let mut result = sums;
-    // SAFETY: the instruction works on registers alone.
-    unsafe {
-        asm!(
-            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.4b[{lane}]",
-            sums = inlateout(vreg) result,
-            a = in(vreg) a,
-            b = in(vreg) b,
-            lane = const LANE,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    result
+    products!("sdot {sums:v}.4s, {a:v}.16b, {b:v}.4b[{lane}]", sums, a, b, lane = LANE)
 }
 
 /// Adds to each lane the dot product of eight bytes: the lower and the upper half of `a` with those of `b`, the lower of `a` with both of `b`
@@ -46,18 +42,7 @@ pub(crate) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x
 #[inline]
 #[target_feature(enable = "i8mm")]
 pub(crate) fn smmla(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    let mut result = sums;
-    // SAFETY: the instruction works on registers alone.
-    unsafe {
-        asm!(
-            "smmla {sums:v}.4s, {a:v}.16b, {b:v}.16b",
-            sums = inlateout(vreg) result,
-            a = in(vreg) a,
-            b = in(vreg) b,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    result
+    products!("smmla {sums:v}.4s, {a:v}.16b, {b:v}.16b", sums, a, b)
 }
 
 #[cfg(test)]
@@ -65,13 +50,20 @@ mod tests {
     use super::*;
     use crate::InstructionSet;
 
+    fn numbers() -> [[i8; 16]; 2] {
+        let number = |at: usize| i8::try_from(at).unwrap();
+        [
+            std::array::from_fn(|at| i8::MIN + 3 * number(at)),
+            std::array::from_fn(|at| i8::MAX - 7 * number(at)),
+        ]
+    }
+
     #[test]
     fn four_products_are_added_to_each_lane() {
         if !InstructionSet::NeonDotprod.is_available() {
             return;
         }
-        let a: [i8; 16] = std::array::from_fn(|at| i8::MIN + 3 * i8::try_from(at).unwrap());
-        let b: [i8; 16] = std::array::from_fn(|at| i8::MAX - 7 * i8::try_from(at).unwrap());
+        let [a, b] = numbers();
         let dot = |lane: usize, of: usize| -> i32 {
             (0..4).map(|k| i32::from(a[4 * lane + k]) * i32::from(b[4 * of + k])).sum()
         };
@@ -91,8 +83,7 @@ mod tests {
         if !InstructionSet::NeonI8mm.is_available() {
             return;
         }
-        let a: [i8; 16] = std::array::from_fn(|at| i8::MIN + 3 * i8::try_from(at).unwrap());
-        let b: [i8; 16] = std::array::from_fn(|at| i8::MAX - 7 * i8::try_from(at).unwrap());
+        let [a, b] = numbers();
         let dot = |row: usize, column: usize| -> i32 {
             (0..8).map(|k| i32::from(a[8 * row + k]) * i32::from(b[8 * column + k])).sum()
         };

@@ -620,23 +620,17 @@ impl Matrix {
         let row_bytes = self.copied_row_bytes().expect("rows that are copied");
         let copies = &mut copies[..addresses.len() * row_bytes / 2];
         let (table, row) = ((table, table_step), (runs, padded));
-        #[cfg(target_arch = "x86_64")]
-        if self.variant.input_bytes > 1 {
-            // SAFETY: the caller's promise; the processor has the variant's instructions, and so AVX2.
-            unsafe { super::avx2::widen(table, row, flip, copies, addresses) };
-            return;
-        }
-        #[cfg(target_arch = "x86_64")]
-        let copies = bytemuck::cast_slice_mut(copies);
-        #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-        if self.variant.copies_rows() {
-            // SAFETY: as above, and so AVX-512.
-            unsafe { super::amx::copy(table, row, flip, (copies, row_bytes), addresses) };
-            return;
-        }
-        // SAFETY: as above.
+        // SAFETY: the caller's promise; the processor has the variant's instructions, and so AVX2, with tiles AVX-512.
         #[cfg(target_arch = "x86_64")]
         unsafe {
+            if self.variant.input_bytes > 1 {
+                return super::avx2::widen(table, row, flip, copies, addresses);
+            }
+            let copies = bytemuck::cast_slice_mut(copies);
+            #[cfg(not(nnhal_only_avx2))]
+            if self.variant.copies_rows() {
+                return super::amx::copy(table, row, flip, (copies, row_bytes), addresses);
+            }
             super::avx2::copy(table, row, flip, copies, addresses);
         }
         #[cfg(not(target_arch = "x86_64"))]
