@@ -9,7 +9,7 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
-use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles};
+use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles, widened};
 use crate::requantize::avx2::{Constants, Limits};
 use crate::requantize::{Form, LANES};
 use std::arch::x86_64::*;
@@ -72,24 +72,14 @@ pub(super) struct Pairs;
 
 impl Arithmetic for Pairs {
     type Sums = [__m256i; 2];
-    /// Two inputs, as 16-bit numbers.
-    type Inputs = __m256i;
     /// Two of each channel, as 16-bit numbers.
     type Weights = [__m256i; 2];
 
     const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
 
-    const INPUT_BYTES: usize = 2;
-
     const PACKING: Packing = Packing::Words;
 
-    const FETCHES: bool = true;
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
-        // SAFETY: the trait's promise.
-        unsafe { _mm256_set1_epi32(two.cast_signed()) }
-    }
+    widened!(__m256i, _mm256_set1_epi32);
 
     #[inline(always)]
     unsafe fn multiply(
@@ -117,24 +107,14 @@ pub(super) struct PairsOfBytes;
 
 impl Arithmetic for PairsOfBytes {
     type Sums = [__m256i; 2];
-    /// Two inputs, as 16-bit numbers.
-    type Inputs = __m256i;
     /// Two of each channel, as bytes.
     type Weights = [__m128i; 2];
 
     const ROWS: [usize; 5] = Pairs::ROWS;
 
-    const INPUT_BYTES: usize = Pairs::INPUT_BYTES;
-
     const PACKING: Packing = Packing::BytesByTwo;
 
-    const FETCHES: bool = true;
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
-        // SAFETY: the trait's promise.
-        unsafe { Pairs.inputs::<SIGNED>(two) }
-    }
+    widened!(__m256i, _mm256_set1_epi32);
 
     #[inline(always)]
     unsafe fn multiply(

@@ -9,7 +9,7 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::ChannelLanes;
-use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles};
+use super::tiles::{Arithmetic, Packing, Sums, Target, Work, kernel, tiles, widened};
 use crate::requantize::avx512::{Constants, FloatConstants, Limits};
 use crate::requantize::{Form, LANES};
 use crate::unrolled::unrolled;
@@ -76,24 +76,14 @@ pub(super) struct Words;
 
 impl Arithmetic for Words {
     type Sums = __m512i;
-    /// Two inputs.
-    type Inputs = __m512i;
     /// Two of each channel.
     type Weights = __m512i;
 
     const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
 
-    const INPUT_BYTES: usize = 2;
-
     const PACKING: Packing = Packing::Words;
 
-    const FETCHES: bool = true;
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
-        // SAFETY: the trait's promise.
-        unsafe { _mm512_set1_epi32(two.cast_signed()) }
-    }
+    widened!(__m512i, _mm512_set1_epi32);
 
     #[inline(always)]
     unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
@@ -110,22 +100,13 @@ pub(super) struct VnniWords;
 
 impl Arithmetic for VnniWords {
     type Sums = __m512i;
-    type Inputs = __m512i;
     type Weights = __m512i;
 
     const ROWS: [usize; 5] = Words::ROWS;
 
-    const INPUT_BYTES: usize = Words::INPUT_BYTES;
-
     const PACKING: Packing = Words::PACKING;
 
-    const FETCHES: bool = true;
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
-        // SAFETY: the trait's promise.
-        unsafe { Words.inputs::<SIGNED>(two) }
-    }
+    widened!(__m512i, _mm512_set1_epi32);
 
     #[inline(always)]
     unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
@@ -143,25 +124,15 @@ pub(super) struct WordsOfBytes;
 
 impl Arithmetic for WordsOfBytes {
     type Sums = __m512i;
-    /// Two inputs, as 16-bit numbers.
-    type Inputs = __m512i;
     /// Two of each channel, as bytes.
     type Weights = __m256i;
 
     // As twos are packed by vector.
     const ROWS: [usize; 5] = [0, 8, 0, 0, 0];
 
-    const INPUT_BYTES: usize = 2;
-
     const PACKING: Packing = Packing::BytesByTwo;
 
-    const FETCHES: bool = true;
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
-        // SAFETY: the trait's promise.
-        unsafe { Words.inputs::<SIGNED>(two) }
-    }
+    widened!(__m512i, _mm512_set1_epi32);
 
     #[inline(always)]
     unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m256i) -> __m512i {

@@ -275,6 +275,26 @@ macro_rules! kernel {
 }
 pub(super) use kernel;
 
+/// What [`Arithmetic`] of rows that are widened to 16-bit numbers has in common: a step takes two of them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! widened {
+    ($register:ident, $repeat:ident) => {
+        type Inputs = $register;
+
+        const INPUT_BYTES: usize = 2;
+
+        const FETCHES: bool = true;
+
+        #[inline(always)]
+        unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> $register {
+            // SAFETY: the trait's promise.
+            unsafe { $repeat(two.cast_signed()) }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use widened;
+
 /// Requantizes sums of one vector of channels, a row each: from 1 to 4 of them.
 ///
 /// # Safety
