@@ -3,7 +3,7 @@
 
 use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::quantized::{Block, Matrix, TILE_ROWS, Tile, Variant};
+use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
@@ -328,30 +328,23 @@ impl BatchMatmul {
                 (addresses, table_step) = (wide_rows, 0);
             }
             for block in matrix.blocks() {
-                let Block { channel, vectors, .. } = *block;
-                let most = matrix.tile_rows(block);
-                for first in (0..count).step_by(most) {
-                    let tile_rows = most.min(count - first);
-                    // Vectors multiply many at a time.
-                    if pace.is_over(tile_rows * block.channels * inner / 4) {
-                        return;
-                    }
-                    let tile = Tile {
-                        table: addresses[first..].as_ptr(),
-                        table_step,
-                        rows: tile_rows,
-                        row_terms: matrix
-                            .needs_row_terms()
-                            .then(|| &terms[first..first + tile_rows]),
-                        weights: weights[block.weights..].as_ptr(),
-                        lanes: &lanes[block.lanes..][..vectors],
-                        output: output.pointer((row + first) * columns + channel),
-                        output_step: columns,
-                    };
-                    // SAFETY: the rows have a multiple of four bytes, in x itself or in its copy; the
-                    // output has the block's columns of these rows.
-                    unsafe { matrix.compute(block, &tile) };
+                // Vectors multiply many at a time.
+                if pace.is_over(count * block.channels * inner / 4) {
+                    return;
                 }
+                let tile = Tile {
+                    table: addresses.as_ptr(),
+                    table_step,
+                    rows: count,
+                    row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
+                    weights: weights[block.weights..].as_ptr(),
+                    lanes: &lanes[block.lanes..][..block.vectors],
+                    output: output.pointer(row * columns + block.channel),
+                    output_step: columns,
+                };
+                // SAFETY: the rows have a multiple of four bytes, in x itself or in its copy; the
+                // output has the block's columns of these rows.
+                unsafe { matrix.compute_rows(block, &tile, std::ptr::null()) };
             }
             row += count;
         }

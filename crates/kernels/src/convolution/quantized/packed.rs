@@ -457,7 +457,7 @@ impl Work<'_> {
     /// Computes the pixels of a table.
     ///
     /// # Safety
-    /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute`]
+    /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute_rows`]
     /// wants them. They are side by side in a line of the output, where only this task touches these
     /// blocks' channels. What [`Matrix::set_up_tiles`] gave is not dropped before.
     unsafe fn compute(

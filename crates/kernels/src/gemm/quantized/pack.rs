@@ -488,16 +488,6 @@ impl Matrix {
         &self.problem.common
     }
 
-    /// Computes a tile.
-    ///
-    /// # Safety
-    /// As of [`Self::compute_rows`].
-    pub(crate) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
-        let mut ahead = Ahead { next: tile.weights, left: 0, step_bytes: 0 };
-        // SAFETY: the caller's promises.
-        unsafe { self.compute_tiles(block, tile, 1, &mut ahead) };
-    }
-
     /// Computes any number of rows; meanwhile those weights are fetched that are needed `next`, unless that is null.
     ///
     /// # Safety
@@ -521,9 +511,13 @@ impl Matrix {
             let each = step_bytes.div_ceil(all.rows.div_ceil(most).max(1));
             Ahead { next, left: steps * step_bytes, step_bytes: each.min(LINE_BYTES) }
         };
+        let compute = self.variant.compute(self.has_least_weight);
         for (tile, tiles) in all.parts(most) {
-            // SAFETY: the caller's promises, for a part of the rows.
-            unsafe { self.compute_tiles(block, &tile, tiles, &mut ahead) };
+            let ahead = &mut ahead;
+            let work = Work { problem: &self.problem, block, tile: &tile, tiles, ahead };
+            // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all variants come
+            // from; the weights are packed for this one; the rest is the caller's promise, for a part of the rows.
+            unsafe { compute(work) };
         }
     }
 
@@ -546,26 +540,6 @@ impl Matrix {
         let compute = self.variant.compute_grid.expect("a kernel of grids");
         // SAFETY: the processor has the instructions, as `Variant::of_grids` made sure; the rest is the caller's promise.
         unsafe { compute(&self.problem, block, grid, &mut ahead) };
-    }
-
-    /// Computes this many tiles, each behind the one before it.
-    ///
-    /// # Safety
-    /// As of [`Self::compute_rows`].
-    unsafe fn compute_tiles(
-        &self,
-        block: &Block,
-        tile: &Tile<'_>,
-        tiles: usize,
-        ahead: &mut Ahead,
-    ) {
-        debug_assert!(
-            self.variant.copies_rows() || (1..=self.tile_rows(block)).contains(&tile.rows)
-        );
-        let compute = self.variant.compute(self.has_least_weight);
-        // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
-        // variants come from; the weights are packed for this one; the rest is the caller's promise.
-        unsafe { compute(Work { problem: &self.problem, block, tile, tiles, ahead }) };
     }
 
     /// The blocks of channels, in the order of channels.
@@ -653,7 +627,7 @@ impl Matrix {
     /// them, times what the weights' zero point is short of 0.
     ///
     /// # Safety
-    /// As of [`Self::compute`], for the table.
+    /// As of [`Self::compute_rows`], for the table.
     pub(crate) unsafe fn row_terms(
         &self,
         table: *const *const u8,
