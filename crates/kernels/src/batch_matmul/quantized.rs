@@ -313,10 +313,9 @@ impl BatchMatmul {
                 *address = x[(row + index) * row_bytes..].as_ptr();
             }
             let mut terms = [0_i32; ROWS];
-            if matrix.needs_row_terms() {
-                // SAFETY: the addresses of rows of `inner` bytes.
-                unsafe { matrix.row_terms(addresses.as_ptr(), count, &mut terms[..count]) };
-            }
+            let terms = &mut terms[..count];
+            // SAFETY: the addresses of rows of `inner` bytes.
+            let row_terms = unsafe { matrix.row_terms(addresses.as_ptr(), count, terms) };
             let mut table_step = count;
             if matrix.copied_row_bytes().is_some() {
                 let mut wide_rows = [std::ptr::null(); ROWS];
@@ -336,7 +335,7 @@ impl BatchMatmul {
                     table: addresses.as_ptr(),
                     table_step,
                     rows: count,
-                    row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
+                    row_terms,
                     weights: weights[block.weights..].as_ptr(),
                     lanes: &lanes[block.lanes..][..block.vectors],
                     output: output.pointer(row * columns + block.channel),

@@ -484,10 +484,8 @@ impl Work<'_> {
             }
         };
         let mut terms = [0_i32; PIXELS];
-        if matrix.needs_row_terms() {
-            // SAFETY: the caller's promise.
-            unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
-        }
+        // SAFETY: the caller's promise.
+        let row_terms = unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
         let (first_block, end_block) = blocks;
         let blocks = matrix.blocks();
         // Also the one that the next task begins with, which the same thread is likely to take.
@@ -520,7 +518,7 @@ impl Work<'_> {
                 table: start_of_rows,
                 table_step,
                 rows: count,
-                row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
+                row_terms,
                 weights: matrix.block_weights(block),
                 lanes: matrix.block_lanes(block),
                 output: self.output.values.pointer(start + channel),

@@ -617,23 +617,20 @@ impl Matrix {
         return self.variant.uses_tiles().then(crate::amx::TileRegisters::set_up);
     }
 
-    /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
-    /// wanted.
-    pub(crate) fn needs_row_terms(&self) -> bool {
-        self.weight_zero_point != 0
-    }
-
-    /// What the sums of this many rows get in addition: the sum of a row's inputs, as the kernel sees
-    /// them, times what the weights' zero point is short of 0.
+    /// What the sums of rows get in addition, one of `terms` each: the sum of a row's inputs, as the kernel sees them, times
+    /// what the weights' zero point is short of 0. Nothing if that is 0.
     ///
     /// # Safety
     /// As of [`Self::compute_rows`], for the table.
-    pub(crate) unsafe fn row_terms(
+    pub(crate) unsafe fn row_terms<'t>(
         &self,
         table: *const *const u8,
         table_step: usize,
-        terms: &mut [i32],
-    ) {
+        terms: &'t mut [i32],
+    ) -> Option<&'t [i32]> {
+        if self.weight_zero_point == 0 {
+            return None;
+        }
         let Common { runs, run_bytes, .. } = self.problem.common;
         let is_flipped = self.problem.common.is_signed && self.problem.inputs != Inputs::Unsigned;
         let flip = if is_flipped { 0x80 } else { 0 };
@@ -653,6 +650,7 @@ impl Matrix {
             }
             *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
         }
+        Some(terms)
     }
 }
 
