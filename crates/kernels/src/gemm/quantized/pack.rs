@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::block::Block;
-use super::problem::{Common, Inputs, Problem};
+use super::problem::{Common, Inputs, Problem, SUM_OFFSET};
 use super::tiles::{Target, Work};
-use super::variant::{SUM_OFFSET, Variant};
+use super::variant::Variant;
 use super::{Ahead, DEPTH, Grid, Tile};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
@@ -17,6 +17,9 @@ use crate::{LINE_BYTES, Preparation, TooLarge};
 const PIECE_STEPS: usize = 64;
 /// Weights of a channel in those steps.
 const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
+
+/// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
+const STEPS_TO_COPY: usize = 64;
 
 /// Weights that [`Matrix::of_words`] asks for at a time, at most.
 pub(crate) const WORD_PIECE: usize = 64;
@@ -187,13 +190,11 @@ impl Matrix {
             channel_lanes(variant, &mut blocks, lanes, &requantization, &sum, preparation)?;
         let common = Common::new([runs, run_bytes], activations.signedness, &requantization);
         Ok(Self {
-            variant,
-            problem: Problem::new(variant, blocks.len(), common, all_lanes, requantization),
-            blocks,
             weights: Some(packed),
             weight_zero_point: weights.signed_zero_point(),
             input_zero_point: zero_point,
             has_least_weight,
+            ..Self::without_weights(variant, blocks, common, all_lanes, requantization)
         })
     }
 
@@ -216,10 +217,23 @@ impl Matrix {
     }
 
     /// Of weights that have no zero point, which are not here.
-    fn without_weights(variant: &'static Variant, problem: Problem, blocks: Vec<Block>) -> Self {
+    fn without_weights(
+        variant: &'static Variant,
+        blocks: Vec<Block>,
+        common: Common,
+        lanes: Vec<ChannelLanes>,
+        requantization: Requantization,
+    ) -> Self {
+        let Common { runs, run_bytes, is_signed, .. } = common;
+        // No more than the bytes of the packed weights.
+        let steps = runs * run_bytes.div_ceil(DEPTH) * blocks.len();
+        let is_flipped = is_signed && variant.flips_inputs;
+        let are_copied = variant.input_bytes > 1 || variant.copies_rows();
+        let are_copied = are_copied || is_flipped && steps >= STEPS_TO_COPY;
+        let inputs = if are_copied { Inputs::Copied } else { Inputs::Stored };
         Self {
             variant,
-            problem,
+            problem: Problem { common, inputs, lanes, requantization },
             blocks,
             weights: None,
             weight_zero_point: 0,
@@ -242,8 +256,8 @@ impl Matrix {
         let lanes = preparation.zeros(vectors, "constants of channels")?;
         let none = Requantization { multipliers: Vec::new(), zero_point: 0, min: 0, max: 0 };
         let common = Common::new(sizes, Signedness::Unsigned, &none);
-        let problem = Problem::new(variant, blocks.len(), common, lanes, none);
-        Ok(Self { weights: Some(packed), ..Self::without_weights(variant, problem, blocks) })
+        let matrix = Self::without_weights(variant, blocks, common, lanes, none);
+        Ok(Self { weights: Some(packed), ..matrix })
     }
 
     /// Packs several matrices of 16-bit weights, whose rows are 16-bit numbers too: in place of bytes that were
@@ -331,8 +345,7 @@ impl Matrix {
         let lanes =
             channel_lanes(variant, &mut blocks, vectors, &requantization, &sum, preparation)?;
         let common = Common::new([1, 0], signedness, &requantization);
-        let problem = Problem::new(variant, blocks.len(), common, lanes, requantization);
-        Ok(Self::without_weights(variant, problem, blocks))
+        Ok(Self::without_weights(variant, blocks, common, lanes, requantization))
     }
 
     /// Requantizes sums of a block of [`Self::of_outputs`], a row each, to which [`ChannelLanes::bias`] was
@@ -380,12 +393,11 @@ impl Matrix {
         blocks.iter_mut().for_each(|block| block.form = form);
         let common = Common::new([1, inner], left.signedness, requantization);
         let requantization = requantization.repeated(1, preparation)?;
-        let problem = Problem::new(variant, blocks.len(), common, lanes, requantization);
         Ok(Self {
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
             has_least_weight: true,
-            ..Self::without_weights(variant, problem, blocks)
+            ..Self::without_weights(variant, blocks, common, lanes, requantization)
         })
     }
 

@@ -1,10 +1,12 @@
 //! [`Problem`]: what kernels have to know of a matrix beside its packed weights.
 
+use super::DEPTH;
 use super::block::Block;
-use super::variant::SUM_OFFSET;
-use super::{DEPTH, Variant};
 use crate::quantization::Signedness;
 use crate::requantize::{ChannelLanes, Requantization};
+
+/// What is added to all sums that are requantized in integers, which on x86 are unsigned.
+pub(super) const SUM_OFFSET: i32 = if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 };
 
 /// Where kernels find the inputs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,28 +54,7 @@ pub(super) struct Problem {
     pub(super) requantization: Requantization,
 }
 
-/// Steps with a block of channels that are worth copying a row, so that none of them has to make its inputs unsigned.
-const STEPS_TO_COPY: usize = 64;
-
 impl Problem {
-    /// Of a matrix that is packed in this many blocks.
-    pub(super) fn new(
-        variant: &'static Variant,
-        blocks: usize,
-        common: Common,
-        lanes: Vec<ChannelLanes>,
-        requantization: Requantization,
-    ) -> Self {
-        let Common { runs, run_bytes, is_signed, .. } = common;
-        // No more than the bytes of the packed weights.
-        let steps = runs * run_bytes.div_ceil(DEPTH) * blocks;
-        let is_flipped = is_signed && variant.flips_inputs;
-        let are_copied = variant.input_bytes > 1 || variant.copies_rows();
-        let are_copied = are_copied || is_flipped && steps >= STEPS_TO_COPY;
-        let inputs = if are_copied { Inputs::Copied } else { Inputs::Stored };
-        Self { common, inputs, lanes, requantization }
-    }
-
     /// Bytes of a row whose runs are copied one behind the other, each filled up to a whole step.
     pub(super) fn row_bytes(&self) -> usize {
         // Less than the packed weights have.

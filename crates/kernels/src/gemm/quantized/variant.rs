@@ -17,9 +17,6 @@ const WORK_OF_BLOCK: usize = 64;
 /// milliseconds, and reads 128 or 256 MiB of weights.
 pub(crate) const MOST_PRODUCTS: usize = 1 << 21;
 
-/// What is added to all sums that are requantized in integers, which on x86 are unsigned.
-pub(super) const SUM_OFFSET: i32 = if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 };
-
 /// Requantizes rows of sums, as [`tiles::requantize`].
 type Requantize = unsafe fn(Target<'_, 1>, &[[i32; LANES]]);
 
