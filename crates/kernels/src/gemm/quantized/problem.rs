@@ -33,7 +33,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Of so many runs of so many bytes.
+    /// Of this number of runs, of this many bytes each.
     pub(super) fn new(
         [runs, run_bytes]: [usize; 2],
         signedness: Signedness,
