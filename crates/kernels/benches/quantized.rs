@@ -9,12 +9,13 @@
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
 use nnhal_kernels::convolution::Shape;
-use nnhal_kernels::convolution::quantized::Convolution;
+use nnhal_kernels::convolution::quantized::{Convolution, Layer};
 use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::{
-    Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization, Team,
+    Image, ImageKernel, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization,
+    Team,
 };
 use std::time::{Duration, Instant};
 
@@ -189,15 +190,13 @@ fn main() {
         if !settings.winograd {
             preparation = preparation.without_winograd();
         }
-        let convolution = Convolution::prepare(
-            &shape,
+        let layer = Layer {
             weights,
-            &vec![100; shape.output_channels],
+            bias: &vec![100; shape.output_channels],
             activations,
-            requantization(taps, shape.output_channels, signedness),
-            &mut preparation,
-        )
-        .unwrap();
+            requantization: requantization(taps, shape.output_channels, signedness),
+        };
+        let convolution = Convolution::prepare(&shape, layer, &mut preparation).unwrap();
         drop(preparation);
         let kernel = format!("{} {}", convolution.algorithm(), convolution.kernel());
         let input = bytes(shape.input_pixels() * shape.input_channels);
@@ -223,15 +222,15 @@ fn main() {
         let shape = Shape { groups: channels, ..plain };
         let zero_point = settings.zero_point.unwrap_or(0);
         let weights = weights(&mut random_weights, channels, shape.taps(), zero_point);
-        let depthwise = Depthwise::prepare(
-            &shape,
-            Weights { values: &weights, signedness, zero_point },
-            &vec![100; channels],
+        let layer = Layer {
+            weights: Weights { values: &weights, signedness, zero_point },
+            bias: &vec![100; channels],
             activations,
-            requantization(shape.taps(), channels, signedness),
-            &mut Preparation::new(settings.set, settings.threads),
-        )
-        .unwrap();
+            requantization: requantization(shape.taps(), channels, signedness),
+        };
+        let mut preparation = Preparation::new(settings.set, settings.threads);
+        let depthwise = Depthwise::prepare(&shape, layer, &mut preparation).unwrap();
+        drop(preparation);
         let input = Lines::from_elements(&bytes(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);
         let mut team = Team::new(settings.threads);

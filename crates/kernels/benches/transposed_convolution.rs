@@ -4,10 +4,11 @@
 mod measure;
 
 use measure::{Settings, values};
+use nnhal_kernels::convolution::quantized::Layer;
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::transposed_convolution::{Shape, float, quantized};
 use nnhal_kernels::{
-    Epilogue, Image, ImageMut, Lines, Multiplier, Preparation, Requantization, Team,
+    Epilogue, Image, ImageKernel, ImageMut, Lines, Multiplier, Preparation, Requantization, Team,
 };
 
 /// Name, input length, channels of input and output, filter, stride, padding before and behind.
@@ -77,13 +78,16 @@ fn main() {
                 max: 127,
             };
             let mut preparation = Preparation::new(set, threads);
+            let layer = Layer {
+                weights,
+                bias: &vec![0; output_channels],
+                activations: Activations { signedness: Signedness::Signed, zero_point: 3 },
+                requantization,
+            };
             let kernel = quantized::TransposedConvolution::prepare(
                 &shape,
                 output_channels,
-                weights,
-                &vec![0; output_channels],
-                Activations { signedness: Signedness::Signed, zero_point: 3 },
-                &requantization,
+                &layer,
                 &mut preparation,
             )
             .unwrap();

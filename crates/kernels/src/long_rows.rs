@@ -3,7 +3,7 @@
 
 use crate::batch_matmul::quantized::BatchMatmul;
 use crate::convolution::Shape;
-use crate::convolution::quantized::Convolution;
+use crate::convolution::quantized::{Convolution, Layer};
 use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
 use crate::dynamic;
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
@@ -15,8 +15,8 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization,
-    Team, TooLarge,
+    Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Multiplier, Preparation,
+    Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -210,22 +210,15 @@ fn an_eighth() -> Requantization {
     Requantization { multipliers, zero_point: 0, min: 0, max: 255 }
 }
 
-const BYTES: Activations = Activations { signedness: Signedness::Unsigned, zero_point: 3 };
-
-/// Unsigned weights.
-fn weights(values: &[u8]) -> Weights<'_> {
-    Weights { values, signedness: Signedness::Unsigned, zero_point: 2 }
-}
-
-/// A fully connected layer of one row.
-fn layer(
-    [inputs, units]: [usize; 2],
-    values: &[u8],
-    preparation: &mut Preparation,
-) -> Result<Convolution, TooLarge> {
-    let (sizes, bias) = ([1, inputs, units], vec![7; units]);
-    let weights = weights(values);
-    Convolution::fully_connected(sizes, weights, &bias, BYTES, an_eighth(), preparation)
+/// A layer of unsigned numbers.
+fn layer<'a>(values: &'a [u8], bias: &'a [i32]) -> Layer<'a> {
+    let signedness = Signedness::Unsigned;
+    Layer {
+        weights: Weights { values, signedness, zero_point: 2 },
+        bias,
+        activations: Activations { signedness, zero_point: 3 },
+        requantization: an_eighth(),
+    }
 }
 
 /// Products of this many pairs of matrices.
@@ -253,7 +246,8 @@ fn sums_of_8_bit_products() {
     let ones = vec![1_u8; LENGTH];
     for set in InstructionSet::available() {
         let mut preparation = Preparation::new(set, 1);
-        let layer = layer([LENGTH, 1], &ones, &mut preparation).unwrap();
+        let shape = Shape::matrix_product([1, LENGTH, 1]);
+        let layer = Convolution::prepare(&shape, layer(&ones, &[0]), &mut preparation).unwrap();
         let matrices = matrices(1, [1, LENGTH, 1], &mut preparation).unwrap();
         let row = dynamic::Convolution::fully_connected([1, LENGTH, 1]);
         // What it sees is copied: there is padding before it.
@@ -307,14 +301,14 @@ fn large_windows_of_8_bits() {
     {
         let window = shape.filter[0] * shape.filter[1] * shape.input_channels;
         let weights = vec![1_u8; CHANNELS * window];
-        let weights = Weights { values: &weights, signedness: Signedness::Signed, zero_point: 0 };
-        let requantization =
-            Requantization { multipliers: an_eighth().multipliers.repeat(CHANNELS), ..an_eighth() };
+        let multipliers = an_eighth().multipliers.repeat(CHANNELS);
+        let layer = Layer {
+            weights: Weights { values: &weights, signedness: Signedness::Signed, zero_point: 0 },
+            requantization: Requantization { multipliers, ..an_eighth() },
+            ..layer(&[], &[0; CHANNELS])
+        };
         let mut preparation = Preparation::new(set, 1);
-        let bias = [0; CHANNELS];
-        let kernel =
-            Convolution::prepare(shape, weights, &bias, BYTES, requantization, &mut preparation);
-        let kernel = kernel.unwrap();
+        let kernel = Convolution::prepare(shape, layer, &mut preparation).unwrap();
         drop(preparation);
         let pixels = shape.output[0] * shape.output[1];
         let input = vec![3_u8; shape.input[0] * shape.input[1] * shape.input_channels];
@@ -339,7 +333,9 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
         let asked = Arc::clone(&questions);
         let is_over = Arc::new(move || counted(&asked, false));
         let mut preparation = Preparation::new(set, 1).until(is_over);
-        let layer = layer([1, channels], &vec![1; channels], &mut preparation);
+        let shape = Shape::matrix_product([1, 1, channels]);
+        let (weights, bias) = (vec![1; channels], vec![7; channels]);
+        let layer = Convolution::prepare(&shape, layer(&weights, &bias), &mut preparation);
         assert!(layer.is_ok(), "{set}");
         // The portable kernel has nothing to find out about a channel. Packing alone asks far less often.
         let least = if set == InstructionSet::Portable { 0 } else { channels >> 10 };
@@ -351,10 +347,10 @@ fn many_channels_are_prepared_as_long_as_they_are_wanted() {
 #[test]
 fn many_groups_are_prepared_as_long_as_they_are_wanted() {
     let groups = 1 << 16;
-    let shape = Shape { groups, ..dynamic::Convolution::fully_connected([1, groups, groups]) };
+    let shape = Shape { groups, ..Shape::matrix_product([1, groups, groups]) };
     let prepare = |preparation: &mut Preparation| {
-        let (values, bias) = (vec![1; groups], vec![7; groups]);
-        Convolution::prepare(&shape, weights(&values), &bias, BYTES, an_eighth(), preparation)
+        let (weights, bias) = (vec![1; groups], vec![7; groups]);
+        Convolution::prepare(&shape, layer(&weights, &bias), preparation)
     };
     for set in InstructionSet::available().filter(|set| *set != InstructionSet::Portable) {
         let questions = AtomicUsize::new(0);

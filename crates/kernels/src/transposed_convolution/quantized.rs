@@ -2,12 +2,11 @@
 #![allow(unsafe_code)]
 
 use super::shape::{Shape, tasks_by_place};
-use crate::convolution::quantized::{Convolution, Target};
+use crate::convolution::quantized::{Convolution, Layer, Target};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
 use crate::of_images::{ImageKernel, Images};
-use crate::quantization::{Activations, Signedness, Weights};
-use crate::requantize::Requantization;
+use crate::quantization::{Signedness, Weights};
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with constant weights, prepared for an instruction set.
@@ -19,28 +18,6 @@ pub struct TransposedConvolution {
     phases: Vec<(Convolution, Placement)>,
     /// Each a task of a phase.
     tasks: Vec<(usize, usize)>,
-}
-
-impl ImageKernel for TransposedConvolution {
-    type Element = u8;
-
-    fn name(&self) -> String {
-        let (operation, elements) = (self.shape().name(), self.signedness().name());
-        format!("{operation} gemm by phases {elements} {}", self.kernel())
-    }
-
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.shape().operations()
-    }
 }
 
 impl TransposedConvolution {
@@ -57,32 +34,25 @@ impl TransposedConvolution {
     pub fn prepare(
         shape: &Shape,
         output_pixel_stride: usize,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        weights.check(shape.filter_values(), preparation);
-        assert_eq!(bias.len(), shape.output_channels, "biases");
-        requantization.check(shape.output_channels, activations.signedness);
+        layer.check(shape.filter_values(), shape.output_channels, preparation);
+        let Layer { weights, bias, activations, ref requantization } = *layer;
         let zero = weights.signedness.byte(weights.zero_point);
         let prepared = shape.checked_phases(output_pixel_stride).into_iter().map(|phase| {
             let values = match preparation.is_restoring() {
                 true => Vec::new(),
                 false => phase.filter(shape, weights.values, zero, &mut preparation.pace())?,
             };
-            let weights = Weights { values: &values, ..weights };
-            let requantization = requantization.repeated(phase.joined(), preparation)?;
             let bias = preparation.repeated(bias, phase.joined(), "biases")?;
-            let convolution = Convolution::prepare(
-                &phase.shape,
-                weights,
-                &bias,
+            let layer = Layer {
+                weights: Weights { values: &values, ..weights },
+                bias: &bias,
                 activations,
-                requantization,
-                preparation,
-            )?;
+                requantization: requantization.repeated(phase.joined(), preparation)?,
+            };
+            let convolution = Convolution::prepare(&phase.shape, layer, preparation)?;
             Ok((convolution, phase.placement))
         });
         let phases = prepared.collect::<Result<Vec<_>, TooLarge>>()?;
@@ -93,16 +63,6 @@ impl TransposedConvolution {
         Ok(prepared)
     }
 
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the numbers of the images are signed.
-    fn signedness(&self) -> Signedness {
-        self.signedness
-    }
-
     /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         self.phases.first().map_or("portable", |(convolution, _)| convolution.kernel())
@@ -110,11 +70,6 @@ impl TransposedConvolution {
 
     fn task_lines(&self) -> usize {
         self.phases.iter().map(|(convolution, _)| convolution.task_lines()).max().unwrap_or(0)
-    }
-
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        self.tasks.len() * self.task_lines() * LINE_BYTES
     }
 
     /// Computes the output.
@@ -151,13 +106,36 @@ impl TransposedConvolution {
     }
 }
 
+/// Input: the image.
+impl ImageKernel for TransposedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let (operation, elements) = (self.shape.name(), self.signedness.name());
+        format!("{operation} gemm by phases {elements} {}", self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.tasks.len() * self.task_lines() * LINE_BYTES
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packing::prepared_twice;
-    use crate::quantization::Signedness;
+    use crate::quantization::Activations;
     use crate::transposed_convolution::tests::{any_shape, tap};
-    use crate::{InstructionSet, Lines, Multiplier};
+    use crate::{InstructionSet, Lines, Multiplier, Requantization};
     use proptest::prelude::*;
 
     #[test]
@@ -173,25 +151,20 @@ mod tests {
             stride: [4, 1],
             padding_before: [0, 0],
         };
-        let weights = Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 };
-        let activations = Activations { signedness: Signedness::Signed, zero_point: 0 };
-        let requantization = Requantization {
-            multipliers: vec![Multiplier::from_real(0.5)],
-            zero_point: 0,
-            min: -128,
-            max: 127,
+        let layer = Layer {
+            weights: Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 },
+            bias: &[7],
+            activations: Activations { signedness: Signedness::Signed, zero_point: 0 },
+            requantization: Requantization {
+                multipliers: vec![Multiplier::from_real(0.5)],
+                zero_point: 0,
+                min: -128,
+                max: 127,
+            },
         };
         for set in InstructionSet::available() {
             let mut preparation = Preparation::new(set, 2);
-            let prepared = TransposedConvolution::prepare(
-                &shape,
-                1,
-                weights,
-                &[7],
-                activations,
-                &requantization,
-                &mut preparation,
-            );
+            let prepared = TransposedConvolution::prepare(&shape, 1, &layer, &mut preparation);
             // Three of four phases have no taps.
             let tasks = prepared.unwrap().tasks.len();
             assert!(tasks <= 1 << 10, "{set}: {tasks} tasks");
@@ -225,15 +198,20 @@ mod tests {
                 min: signedness[0].range().0,
                 max: signedness[0].range().1 - 3,
             };
-            let activations = Activations {
-                signedness: signedness[0],
-                zero_point: signedness[0].value(zero_points[0]),
+            let layer = Layer {
+                weights: Weights {
+                    values: &values,
+                    signedness: signedness[1],
+                    zero_point: signedness[1].value(zero_points[1]),
+                },
+                bias: &bias,
+                activations: Activations {
+                    signedness: signedness[0],
+                    zero_point: signedness[0].value(zero_points[0]),
+                },
+                requantization,
             };
-            let weights = Weights {
-                values: &values,
-                signedness: signedness[1],
-                zero_point: signedness[1].value(zero_points[1]),
-            };
+            let Layer { weights, activations, .. } = layer;
 
             let mut sums = bias.repeat(shape.output_pixels());
             for pixel in 0..shape.input_pixels() {
@@ -249,9 +227,7 @@ mod tests {
             }
             for set in InstructionSet::available() {
                 let kernel = prepared_twice(set, threads, |preparation| {
-                    TransposedConvolution::prepare(
-                        &shape, strides[1], weights, &bias, activations, &requantization, preparation,
-                    )
+                    TransposedConvolution::prepare(&shape, strides[1], &layer, preparation)
                 });
                 let mut output = vec![77; shape.output_pixels() * strides[1]];
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
@@ -266,7 +242,7 @@ mod tests {
                     let expected = match channel < outputs {
                         true => {
                             let sum = sums[pixel * outputs + channel];
-                            activations.signedness.byte(requantization.apply(sum, channel))
+                            activations.signedness.byte(layer.requantization.apply(sum, channel))
                         }
                         // Between pixels nothing is written.
                         false => 77,

@@ -105,6 +105,7 @@ fn tasks_of_all_phases_go_through_the_image_together() {
 
 #[test]
 fn output_pixels_that_overlap_are_refused() {
+    use crate::convolution::quantized as quantized_convolution;
     use crate::quantization::{Activations, Signedness, Weights};
     use crate::{Multiplier, Requantization};
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -122,11 +123,16 @@ fn output_pixels_that_overlap_are_refused() {
     let (filter, bias) = (vec![1.0; shape.filter_values()], [0.0; 5]);
     let weights = vec![1; shape.filter_values()];
     let signedness = Signedness::Signed;
-    let requantization = Requantization {
-        multipliers: vec![Multiplier::from_real(0.5)],
-        zero_point: 0,
-        min: -128,
-        max: 127,
+    let layer = quantized_convolution::Layer {
+        weights: Weights { values: &weights, signedness, zero_point: 0 },
+        bias: &[0; 5],
+        activations: Activations { signedness, zero_point: 0 },
+        requantization: Requantization {
+            multipliers: vec![Multiplier::from_real(0.5)],
+            zero_point: 0,
+            min: -128,
+            max: 127,
+        },
     };
     let floats = |stride| {
         let mut preparation = Preparation::new(InstructionSet::best(), 1);
@@ -136,16 +142,8 @@ fn output_pixels_that_overlap_are_refused() {
             .map(drop)
     };
     let bytes = |stride| {
-        quantized::TransposedConvolution::prepare(
-            &shape,
-            stride,
-            Weights { values: &weights, signedness, zero_point: 0 },
-            &[0; 5],
-            Activations { signedness, zero_point: 0 },
-            &requantization,
-            &mut Preparation::new(InstructionSet::best(), 1),
-        )
-        .map(drop)
+        let preparation = &mut Preparation::new(InstructionSet::best(), 1);
+        quantized::TransposedConvolution::prepare(&shape, stride, &layer, preparation).map(drop)
     };
     for stride in [5, 6] {
         floats(stride).unwrap();

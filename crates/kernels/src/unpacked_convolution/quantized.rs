@@ -4,11 +4,10 @@
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::of_images::{ImageKernel, Images};
-use crate::parts::{even_tasks, for_each_slice};
-use crate::quantization::{Activations, Signedness};
+use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice};
+use crate::quantization::Activations;
 use crate::requantize::Requantization;
-use crate::team::Pace;
-use crate::team::part;
+use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -30,31 +29,6 @@ const OPERATIONS_PER_TASK: u64 = 200_000;
 
 /// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
-
-/// Tasks for each thread, so that all end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
-
-impl ImageKernel for UnpackedConvolution {
-    type Element = u8;
-
-    fn name(&self) -> String {
-        let operation = self.shape().name(self.is_depthwise());
-        format!("{operation} direct with packing {}", self.signedness().name())
-    }
-
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        self.run(team, input, others.of(1), others.of(2), output, scratch);
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.shape().operations()
-    }
-}
 
 impl UnpackedConvolution {
     /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is its layout.
@@ -82,8 +56,7 @@ impl UnpackedConvolution {
             "groups of a depthwise convolution"
         );
         let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
-        let tasks =
-            even_tasks(worth.unwrap_or(usize::MAX), preparation.threads(), TASKS_PER_THREAD);
+        let tasks = even_tasks(worth.unwrap_or(usize::MAX), preparation.threads(), TASKS_BY_THREAD);
         // Each has a window of its own, of all of which there should not be much more than weights.
         let window = shape.taps().saturating_mul(shape.input_channels).max(shape.output_channels);
         let affordable = SMALL_SCRATCH.max(shape.filter_values().saturating_mul(4));
@@ -104,21 +77,6 @@ impl UnpackedConvolution {
         Ok(prepared)
     }
 
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the filter is laid out as that of a depthwise convolution.
-    fn is_depthwise(&self) -> bool {
-        self.is_depthwise
-    }
-
-    /// Whether the numbers of the images are signed.
-    fn signedness(&self) -> Signedness {
-        self.activations.signedness
-    }
-
     /// Lines of scratch memory for the weights, and for what each task keeps of a pixel: the sums of
     /// all channels if it is depthwise, and otherwise the window.
     fn lines(&self) -> [usize; 2] {
@@ -129,12 +87,6 @@ impl UnpackedConvolution {
         };
         let weights = shape.filter_values() * size_of::<i16>();
         [weights.div_ceil(LINE_BYTES), of_pixel.div_ceil(LINE_BYTES)]
-    }
-
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        let [weights, of_pixel] = self.lines();
-        (weights + self.tasks * of_pixel) * LINE_BYTES
     }
 
     /// Computes the output. The filter is `[output_channels, filter[0], filter[1], input_channels /
@@ -195,6 +147,30 @@ impl UnpackedConvolution {
                 }
             }
         });
+    }
+}
+
+/// Inputs: the image, the filter and the bias.
+impl ImageKernel for UnpackedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let operation = self.shape.name(self.is_depthwise);
+        format!("{operation} direct with packing {}", self.activations.signedness.name())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.of(1), others.of(2), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let [weights, of_pixel] = self.lines();
+        (weights + self.tasks * of_pixel) * LINE_BYTES
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
     }
 }
 
@@ -363,8 +339,8 @@ impl Kernel for Depthwise<'_, '_> {
 mod tests {
     use super::*;
     use crate::convolution::float::tests::any_shape;
-    use crate::convolution::quantized::Convolution;
-    use crate::quantization::Weights;
+    use crate::convolution::quantized::{Convolution, Layer};
+    use crate::quantization::{Signedness, Weights};
     use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 
@@ -413,14 +389,17 @@ mod tests {
             let blank = || vec![77; shape.output_pixels() * strides[1]];
             let mut expected = blank();
             let mut preparation = Preparation::new(InstructionSet::Portable, 1);
-            let weights_of_packed = Weights {
-                values: &by_channel,
-                signedness: of_weights.signedness,
-                zero_point: of_weights.zero_point,
+            let layer = Layer {
+                weights: Weights {
+                    values: &by_channel,
+                    signedness: of_weights.signedness,
+                    zero_point: of_weights.zero_point,
+                },
+                bias: &bias,
+                activations,
+                requantization: requantization.clone(),
             };
-            let packed = Convolution::prepare(
-                &shape, weights_of_packed, &bias, activations, requantization.clone(), &mut preparation,
-            ).unwrap();
+            let packed = Convolution::prepare(&shape, layer, &mut preparation).unwrap();
             drop(preparation);
             let output = ImageMut { values: &mut expected, pixel_stride: strides[1] };
             packed.run(&mut Team::alone(), input, output, &mut []);

@@ -4,7 +4,7 @@ use super::convolution::{strides, transposed_strides};
 use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::ExtraParams;
-use nnhal_kernels::convolution::quantized::Convolution;
+use nnhal_kernels::convolution::quantized::{Convolution, Layer};
 use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::quantization::{Activations, Weights};
 use nnhal_kernels::transposed_convolution::quantized::TransposedConvolution;
@@ -12,10 +12,16 @@ use nnhal_kernels::unpacked_convolution::quantized::UnpackedConvolution;
 use nnhal_kernels::{Multiplier, OfImages, Preparation, Requantization, TooLarge};
 use nnhal_ops::rules::requantize;
 
-/// Weights as kernels want them.
-fn weights(bytes: Bytes, values: &[u8]) -> Weights<'_> {
+/// What a node with constant weights and a constant bias multiplies and adds.
+fn layer<'a>(
+    bytes: Bytes,
+    values: &'a [u8],
+    bias: &'a [i32],
+    requantization: Requantization,
+) -> Layer<'a> {
     let Activations { signedness, zero_point } = bytes.weights;
-    Weights { values, signedness, zero_point }
+    let weights = Weights { values, signedness, zero_point };
+    Layer { weights, bias, activations: bytes.input, requantization }
 }
 
 /// The constant bias of a node whose inputs are input, weights and bias.
@@ -96,19 +102,13 @@ pub(super) fn lower(
     let numbers = numbers.ok_or_else(|| filter.unreadable())?;
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
-    let weights = weights(bytes, &numbers);
-    /// Both have the same arguments.
-    macro_rules! prepared {
-        ($Kernel:ident) => {
-            $Kernel::prepare(shape, weights, &bias, bytes.input, requantization, preparation)?
-        };
-    }
+    let layer = layer(bytes, &numbers, &bias, requantization);
     Ok(if *is_depthwise {
-        let kernel = OfImages { kernel: prepared!(Depthwise), strides };
-        Draft::new(node, kernel, [node.inputs[0]])
+        let kernel = Depthwise::prepare(shape, layer, preparation)?;
+        Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]])
     } else {
-        let kernel = OfImages { kernel: prepared!(Convolution), strides };
-        Draft::new(node, kernel, [node.inputs[0]])
+        let kernel = Convolution::prepare(shape, layer, preparation)?;
+        Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]])
     })
 }
 
@@ -126,14 +126,7 @@ pub(super) fn transposed(
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
     let strides = transposed_strides(builder, node, shape);
-    let kernel = TransposedConvolution::prepare(
-        shape,
-        strides.output,
-        weights(bytes, &numbers),
-        &bias,
-        bytes.input,
-        &requantization,
-        preparation,
-    )?;
+    let layer = layer(bytes, &numbers, &bias, requantization);
+    let kernel = TransposedConvolution::prepare(shape, strides.output, &layer, preparation)?;
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
 }

@@ -3,16 +3,16 @@
 //! do those of a line's last pixels and the next line's first ones, if what is between them is computed too.
 #![allow(unsafe_code)]
 
-use super::Target;
 use super::stage::Stage;
 use super::table::MOST_BYTES;
-use super::tasks::{Tasks, part};
+use super::tasks::Tasks;
+use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
 use crate::gemm::quantized::{Grid, Matrix, Source, Variant};
-use crate::quantization::{Activations, Weights};
-use crate::requantize::{LANES, Requantization};
-use crate::team::{Pace, Stop};
+use crate::requantize::LANES;
+use crate::team::{Pace, part};
 use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
+use std::ops::Range;
 
 /// Bytes of inputs that are multiplied by all weights, one block of channels after the other: they should stay in the
 /// second cache.
@@ -68,12 +68,10 @@ impl InPlace {
     /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
+        let Layer { weights, bias, activations, ref requantization } = *layer;
         let is_suited = shape.groups == 1
             && shape.filter_values() > 0
             && shape.output_pixels() > 0
@@ -84,9 +82,7 @@ impl InPlace {
         let Some(cut) = Cut::new(shape, variant) else { return Ok(None) };
         let Cut { runs, run_bytes, copy } = cut;
         let source = Source { weights, channels: shape.output_channels, runs, run_bytes, bias };
-        let multipliers =
-            preparation.copied(&requantization.multipliers, "multipliers of channels")?;
-        let requantization = Requantization { multipliers, ..*requantization };
+        let requantization = requantization.repeated(1, preparation)?;
         let matrix = Matrix::new(variant, &source, activations, requantization, preparation)?;
         let windows = match copy {
             None => Windows::InImage,
@@ -94,7 +90,7 @@ impl InPlace {
                 stage,
                 bytes,
                 runs: (0..runs).map(|run| cut.offset(shape, &stage, run)).collect(),
-                padding: activations.signedness.byte(activations.zero_point),
+                padding: layer.padding(),
             },
         };
         let tasks = tasks(shape, matrix.blocks().len(), preparation.threads());
@@ -103,64 +99,17 @@ impl InPlace {
         Ok(Some(in_place))
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        self.matrix.variant.name()
-    }
-
-    pub(super) fn tasks(&self) -> usize {
-        self.tasks.count()
-    }
-
-    /// Lines of scratch memory that a task wants.
-    pub(super) fn task_lines(&self) -> usize {
-        match &self.windows {
-            Windows::InImage => 0,
-            Windows::InCopies { bytes, .. } => bytes.div_ceil(LINE_BYTES),
-        }
-    }
-
-    /// Computes the part of a task.
+    /// Computes lines.
     ///
     /// # Safety
-    /// The shape is that which it was made for, the images were checked to have all of its pixels, each
-    /// task is run once, and no one else touches the pixels of the output.
-    pub(super) unsafe fn task(
-        &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        output: &Target<'_>,
-        task: usize,
-        scratch: &mut [Line],
-        stop: &Stop,
-    ) {
-        let _tiles = self.matrix.set_up_tiles();
-        let all = shape.batch * shape.output[0];
-        for (piece, blocks) in self.tasks.parts(task) {
-            let pace = Pace::new(stop);
-            let work = Work { matrix: &self.matrix, shape, output, blocks, is_first: true, pace };
-            let lines = part(all, self.tasks.pieces, piece);
-            // SAFETY: the caller's promises; this thread's tiles are set up.
-            unsafe { self.compute(work, input, lines, scratch) };
-        }
-    }
-
-    /// Computes lines from and to.
-    ///
-    /// # Safety
-    /// As of [`Self::task`], for the blocks of these lines. This thread's tiles are set up.
-    unsafe fn compute(
-        &self,
-        mut work: Work<'_>,
-        input: Image<'_, u8>,
-        (first, end): (usize, usize),
-        scratch: &mut [Line],
-    ) {
-        let (shape, output) = (work.shape, work.output);
+    /// As of [`Method::task`], for the blocks of these lines. This thread's tiles are set up.
+    unsafe fn compute(&self, mut work: Work<'_>, lines: Range<usize>, scratch: &mut [Line]) {
+        let Pass { shape, input, output, .. } = *work.pass;
         let [height, width] = shape.output;
         // Pixels that are computed together: of a line, or of some lines.
         let most_pixels = (MOST_BYTES / (shape.taps() * shape.input_channels)).max(1);
         let pixels = (INPUT_BYTES / shape.input_channels).max(LEAST_PIXELS).min(most_pixels);
-        let mut line = first;
+        let Range { start: mut line, end } = lines;
         while line < end {
             let (image, y) = (line / height, line % height);
             // Lines may be anywhere in the output.
@@ -194,6 +143,35 @@ impl InPlace {
                 }
             }
             line += lines;
+        }
+    }
+}
+
+impl Method for InPlace {
+    fn name(&self) -> &'static str {
+        self.matrix.variant.name()
+    }
+
+    fn tasks(&self) -> usize {
+        self.tasks.count()
+    }
+
+    fn task_lines(&self) -> usize {
+        match &self.windows {
+            Windows::InImage => 0,
+            Windows::InCopies { bytes, .. } => bytes.div_ceil(LINE_BYTES),
+        }
+    }
+
+    unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
+        let _tiles = self.matrix.set_up_tiles();
+        let all = pass.shape.batch * pass.shape.output[0];
+        for (piece, blocks) in self.tasks.parts(task) {
+            let pace = Pace::new(pass.stop);
+            let work = Work { matrix: &self.matrix, pass, blocks, is_first: true, pace };
+            let lines = part(all, self.tasks.pieces, piece);
+            // SAFETY: the caller's promises; this thread's tiles are set up.
+            unsafe { self.compute(work, lines, scratch) };
         }
     }
 }
@@ -348,10 +326,8 @@ impl<'a> Rows<'a> {
 /// A task on its way.
 struct Work<'a> {
     matrix: &'a Matrix,
-    shape: &'a Shape,
-    output: &'a Target<'a>,
-    /// From and to.
-    blocks: (usize, usize),
+    pass: &'a Pass<'a>,
+    blocks: Range<usize>,
     /// Whether nothing was computed yet.
     is_first: bool,
     pace: Pace<'a>,
@@ -370,7 +346,7 @@ impl Work<'_> {
         x: usize,
         [lines, wanted]: [usize; 2],
     ) -> bool {
-        let Self { matrix, shape, output, .. } = self;
+        let Self { matrix, pass: Pass { shape, output, .. }, blocks, .. } = self;
         let runs = &rows.runs[..rows.run_count];
         let run_bytes = matrix.run_bytes_of_grids();
         let begin = rows.first + x * rows.step;
@@ -380,17 +356,13 @@ impl Work<'_> {
         let pixels = lines * wanted;
         let inputs = shape.taps() * shape.input_channels * pixels;
         let (start, output_step) = (output.start(first), output.stride());
-        let (from, to) = self.blocks;
-        let blocks = matrix.blocks();
         // Also the one that the next task begins with, which the same thread is likely to take.
-        let nexts = blocks.iter().cycle().skip(from + 1);
-        for (block, next) in blocks[from..to].iter().zip(nexts) {
+        let nexts = matrix.blocks().iter().cycle().skip(blocks.start + 1);
+        for (block, next) in matrix.blocks()[blocks.clone()].iter().zip(nexts) {
             if self.pace.is_over(inputs.saturating_mul(block.channels)) {
                 return false;
             }
-            // The last byte that is written is in the output, which was checked to be so large.
-            let end = start + (pixels - 1) * output_step + block.channel + block.channels;
-            assert!(end <= output.values.len(), "the output is too small");
+            let channels = block.channel..block.channel + block.channels;
             let grid = Grid {
                 inputs: rows.values[begin..].as_ptr(),
                 are_inputs_signed: matrix.common().is_signed,
@@ -405,7 +377,7 @@ impl Work<'_> {
                 row_terms: None,
                 weights: matrix.block_weights(block),
                 lanes: matrix.block_lanes(block),
-                output: output.values.pointer(start + block.channel),
+                output: output.pixels(start, pixels, channels),
                 output_step,
             };
             // What later rows need has been fetched for the first ones.

@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 mod in_place;
+mod layer;
 mod packed;
 mod portable;
-mod prepared;
 mod stage;
 pub(crate) mod table;
 mod tasks;
@@ -16,17 +16,20 @@ use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::Variant;
 use crate::image::{Places, values_needed};
-use crate::quantization::{Activations, Signedness, Weights};
-use crate::requantize::Requantization;
+use crate::of_images::{ImageKernel, Images};
+use crate::quantization::Signedness;
 use crate::team::Stop;
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use in_place::InPlace;
+pub use layer::Layer;
 use packed::Packed;
 use portable::Portable;
+use std::fmt;
+use std::ops::Range;
 use winograd::Winograd;
 
 /// A convolution with constant weights, prepared for an instruction set. Also the product of a matrix
-/// with constant weights: see [`Convolution::fully_connected`].
+/// with constant weights, of the shape [`Shape::matrix_product`].
 #[derive(Debug)]
 pub struct Convolution {
     shape: Shape,
@@ -42,9 +45,73 @@ enum Kernel {
     Winograd(Box<Winograd>),
 }
 
+/// A way to compute a convolution, cut into tasks.
+trait Method: fmt::Debug + Send + Sync {
+    /// The instruction set.
+    fn name(&self) -> &'static str;
+
+    /// How many tasks there are.
+    fn tasks(&self) -> usize;
+
+    /// Lines of scratch memory that a task wants.
+    fn task_lines(&self) -> usize;
+
+    /// Computes the part of a task.
+    ///
+    /// # Safety
+    /// The shape is that which it was made for, the images were checked to have all of its pixels, each
+    /// task is run once, and no one else touches the pixels of the output.
+    unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]);
+}
+
+/// A convolution that is being computed.
+struct Pass<'a> {
+    shape: &'a Shape,
+    input: Image<'a, u8>,
+    output: &'a Target<'a>,
+    stop: &'a Stop,
+}
+
+impl Kernel {
+    /// The fastest one there is.
+    fn new(
+        shape: &Shape,
+        layer: Layer<'_>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        if preparation.allows_winograd()
+            && let Some(winograd) = Winograd::new(shape, &layer, preparation)?
+        {
+            return Ok(Self::Winograd(Box::new(winograd)));
+        }
+        let products = shape.taps().saturating_mul(shape.group_input_channels());
+        let variant = Variant::of_rows(preparation.set(), products, shape.output_pixels());
+        if variant.is_some_and(Variant::copies_rows)
+            && let Some(in_place) = InPlace::new(shape, &layer, preparation)?
+        {
+            return Ok(Self::InPlace(Box::new(in_place)));
+        }
+        if let Some(variant) = variant
+            && let Some(packed) = Packed::new(shape, &layer, variant, preparation)?
+        {
+            return Ok(Self::Packed(Box::new(packed)));
+        }
+        Portable::new(shape, layer, preparation).map(Self::Portable)
+    }
+
+    fn method(&self) -> &dyn Method {
+        match self {
+            Self::Portable(portable) => portable,
+            Self::InPlace(in_place) => &**in_place,
+            Self::Packed(packed) => &**packed,
+            Self::Winograd(winograd) => &**winograd,
+        }
+    }
+}
+
 impl Convolution {
     /// Packs the weights `[output_channels, filter[0], filter[1], input_channels / groups]` and cuts
-    /// the work. Input pixels in the padding are the zero point.
+    /// the work.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -54,111 +121,19 @@ impl Convolution {
     /// is out of its type's range; if this processor does not have the instruction set.
     pub fn prepare(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: Requantization,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         shape.check();
-        weights.check(shape.filter_values(), preparation);
-        assert_eq!(bias.len(), shape.output_channels, "biases");
-        activations.check();
-        let signedness = activations.signedness;
-        requantization.check(shape.output_channels, signedness);
-        if preparation.allows_winograd() {
-            let winograd =
-                Winograd::new(shape, weights, bias, activations, &requantization, preparation)?;
-            if let Some(winograd) = winograd {
-                let kernel = Kernel::Winograd(Box::new(winograd));
-                return Ok(Self { shape: *shape, signedness, kernel });
-            }
-        }
-        let products = shape.taps().saturating_mul(shape.group_input_channels());
-        let variant = Variant::of_rows(preparation.set(), products, shape.output_pixels());
-        if variant.is_some_and(Variant::copies_rows) {
-            let in_place =
-                InPlace::new(shape, weights, bias, activations, &requantization, preparation)?;
-            if let Some(in_place) = in_place {
-                let kernel = Kernel::InPlace(Box::new(in_place));
-                return Ok(Self { shape: *shape, signedness, kernel });
-            }
-        }
-        let packed = match variant {
-            Some(variant) => Packed::new(
-                shape,
-                weights,
-                bias,
-                activations,
-                &requantization,
-                variant,
-                preparation,
-            )?,
-            None => None,
-        };
-        let kernel = match packed {
-            Some(packed) => Kernel::Packed(Box::new(packed)),
-            None => Kernel::Portable(Portable::new(
-                shape,
-                weights,
-                bias,
-                activations,
-                requantization,
-                preparation,
-            )?),
-        };
+        layer.check(shape.filter_values(), shape.output_channels, preparation);
+        let signedness = layer.activations.signedness;
+        let kernel = Kernel::new(shape, layer, preparation)?;
         Ok(Self { shape: *shape, signedness, kernel })
-    }
-
-    /// The product of `rows` rows of `inputs` numbers with weights `[units, inputs]`, for
-    /// FULLY_CONNECTED: a row is a pixel of the input and of the output.
-    ///
-    /// # Errors
-    /// As of [`Self::prepare`].
-    ///
-    /// # Panics
-    /// As of [`Self::prepare`].
-    pub fn fully_connected(
-        [rows, inputs, units]: [usize; 3],
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: Requantization,
-        preparation: &mut Preparation,
-    ) -> Result<Self, TooLarge> {
-        let shape = Shape {
-            batch: 1,
-            input: [rows, 1],
-            input_channels: inputs,
-            output: [rows, 1],
-            output_channels: units,
-            filter: [1, 1],
-            stride: [1, 1],
-            dilation: [1, 1],
-            padding_before: [0, 0],
-            groups: 1,
-        };
-        Self::prepare(&shape, weights, bias, activations, requantization, preparation)
-    }
-
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the numbers of the images are signed.
-    fn signedness(&self) -> Signedness {
-        self.signedness
     }
 
     /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
-        match &self.kernel {
-            Kernel::Portable(_) => "portable",
-            Kernel::InPlace(in_place) => in_place.name(),
-            Kernel::Packed(packed) => packed.name(),
-            Kernel::Winograd(winograd) => winograd.name(),
-        }
+        self.kernel.method().name()
     }
 
     /// The algorithm, for profiles.
@@ -169,29 +144,14 @@ impl Convolution {
         }
     }
 
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        self.tasks() * self.task_lines() * LINE_BYTES
-    }
-
     /// How many tasks there are.
     pub(crate) fn tasks(&self) -> usize {
-        match &self.kernel {
-            Kernel::Portable(_) => Portable::tasks(&self.shape),
-            Kernel::InPlace(in_place) => in_place.tasks(),
-            Kernel::Packed(packed) => packed.tasks(),
-            Kernel::Winograd(winograd) => winograd.tasks(),
-        }
+        self.kernel.method().tasks()
     }
 
     /// Lines of scratch memory that a task wants.
     pub(crate) fn task_lines(&self) -> usize {
-        match &self.kernel {
-            Kernel::Portable(_) => 0,
-            Kernel::InPlace(in_place) => in_place.task_lines(),
-            Kernel::Packed(packed) => packed.task_lines(),
-            Kernel::Winograd(winograd) => winograd.task_lines(),
-        }
+        self.kernel.method().task_lines()
     }
 
     /// Computes the output.
@@ -248,21 +208,32 @@ impl Convolution {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
+        let pass = Pass { shape: &self.shape, input, output, stop };
         // SAFETY: the caller's promise.
-        unsafe {
-            match &self.kernel {
-                Kernel::Portable(portable) => portable.task(&self.shape, input, output, task, stop),
-                Kernel::InPlace(in_place) => {
-                    in_place.task(&self.shape, input, output, task, scratch, stop);
-                }
-                Kernel::Packed(packed) => {
-                    packed.task(&self.shape, input, output, task, scratch, stop);
-                }
-                Kernel::Winograd(winograd) => {
-                    winograd.task(&self.shape, input, output, task, scratch, stop);
-                }
-            }
-        }
+        unsafe { self.kernel.method().task(&pass, task, scratch) };
+    }
+}
+
+/// Input: the image.
+impl ImageKernel for Convolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let (operation, algorithm) = (self.shape.name(false), self.algorithm());
+        format!("{operation} {algorithm} {} {}", self.signedness.name(), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.tasks() * self.task_lines() * LINE_BYTES
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
     }
 }
 
@@ -281,6 +252,16 @@ impl Target<'_> {
     /// From a pixel to the next one of its line.
     fn stride(&self) -> usize {
         self.places.stride()
+    }
+
+    /// The address of the first of these channels, in pixels at equal distances of which the first one begins at `start`.
+    ///
+    /// # Panics
+    /// If the last channel of the last pixel is not in the output.
+    fn pixels(&self, start: usize, count: usize, channels: Range<usize>) -> *mut u8 {
+        let last = start + (count - 1) * self.stride() + channels.end;
+        assert!(last <= self.values.len(), "the output is too small");
+        self.values.pointer(start + channels.start)
     }
 
     /// How many pixels are at equal distances from a pixel on.

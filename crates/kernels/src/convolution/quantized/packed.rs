@@ -2,18 +2,19 @@
 //! the windows.
 #![allow(unsafe_code)]
 
-use super::Target;
 use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
-use super::tasks::{Tasks, part};
+use super::tasks::Tasks;
+use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::quantized::ByteMatrix;
 use crate::gemm::quantized::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
-use crate::quantization::{Activations, Signedness, Weights};
+use crate::quantization::Signedness;
 use crate::requantize::Requantization;
-use crate::team::{Pace, Stop};
-use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
+use crate::team::{Pace, part};
+use crate::{LINE_BYTES, Line, Preparation, TooLarge};
+use std::ops::Range;
 
 /// Pixels whose rows are read in place together, at most.
 const ROW_PIXELS: usize = 96;
@@ -137,13 +138,11 @@ impl Packed {
     /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         variant: &'static Variant,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
+        let Layer { weights, bias, activations, ref requantization } = *layer;
         let depth = shape.group_input_channels();
         let [height, width] = shape.filter;
         if shape.filter_values() == 0 {
@@ -233,8 +232,7 @@ impl Packed {
         let by_blocks = (!is_staged && rows <= FEW_ROWS).then(|| products.least_blocks());
         let row_pieces = rows.div_ceil(least);
         let tasks = Tasks::new(shape, [row_pieces, blocks], by_blocks, preparation.threads());
-        let zero_point = activations.signedness.byte(activations.zero_point);
-        let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
+        let padding = preparation.filled(layer.padding(), depth.max(1), "a run of padding")?;
         let at_once = products.rows_at_once();
         let together = if is_staged {
             shape.output[1]
@@ -246,14 +244,6 @@ impl Packed {
             Self { products, stage, run_offsets, padding, tasks, blocks, table_pixels, row_lines };
         preparation.check_scratch::<Line>(&[tasks.count(), packed.task_lines()])?;
         Ok(Some(packed))
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        match &self.products {
-            Products::Rows(matrices) => matrices[0].variant.name(),
-            #[cfg(target_arch = "x86_64")]
-            Products::Bytes(matrix) => matrix.name(),
-        }
     }
 
     /// Whether bytes are multiplied, and not 16-bit numbers, where products of bytes saturate.
@@ -271,34 +261,31 @@ impl Packed {
             && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
     }
 
-    pub(super) fn tasks(&self) -> usize {
-        self.tasks.count()
-    }
-
-    /// Lines of scratch memory that a task wants.
-    pub(super) fn task_lines(&self) -> usize {
-        self.stage_lines() + self.row_lines
-    }
-
     /// Lines of a copy of rows of the input.
     fn stage_lines(&self) -> usize {
         self.stage.map_or(0, |stage| stage.bytes.div_ceil(LINE_BYTES))
     }
+}
 
-    /// Computes the part of a task.
-    ///
-    /// # Safety
-    /// The shape is that which it was made for, the images were checked to have all of its pixels, each
-    /// task is run once, and no one else touches the pixels of the output.
-    pub(super) unsafe fn task(
-        &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        output: &Target<'_>,
-        task: usize,
-        scratch: &mut [Line],
-        stop: &Stop,
-    ) {
+impl Method for Packed {
+    fn name(&self) -> &'static str {
+        match &self.products {
+            Products::Rows(matrices) => matrices[0].variant.name(),
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(matrix) => matrix.name(),
+        }
+    }
+
+    fn tasks(&self) -> usize {
+        self.tasks.count()
+    }
+
+    fn task_lines(&self) -> usize {
+        self.stage_lines() + self.row_lines
+    }
+
+    unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
+        let shape = pass.shape;
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         let _tiles = match &self.products {
             Products::Rows(matrices) => Some(matrices[0].set_up_tiles()),
@@ -308,19 +295,20 @@ impl Packed {
         let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
         let pieces = self.tasks.pieces;
         for (piece, blocks) in self.tasks.parts(task) {
-            let lines = part(shape.batch * shape.output[0], pieces, piece);
-            // The pixels fit in memory, and so do some more.
-            let (first, end) = match &self.stage {
-                None => {
-                    let (first, end) = part(pixels.div_ceil(at_once), pieces, piece);
-                    (first * at_once, (end * at_once).min(pixels))
-                }
-                Some(_) => (lines.0 * shape.output[1], lines.1 * shape.output[1]),
-            };
-            let work = Work { convolution: self, shape, input, output, stop, blocks, first };
             match &self.stage {
-                None => work.run_direct(end, rows),
-                Some(stage) => work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows),
+                None => {
+                    // The pixels fit in memory, and so do some more.
+                    let all = part(pixels.div_ceil(at_once), pieces, piece);
+                    let (first, end) = (all.start * at_once, (all.end * at_once).min(pixels));
+                    let work = Work { convolution: self, pass, blocks, first };
+                    work.run_direct(end, rows);
+                }
+                Some(stage) => {
+                    let lines = part(shape.batch * shape.output[0], pieces, piece);
+                    let first = lines.start * shape.output[1];
+                    let work = Work { convolution: self, pass, blocks, first };
+                    work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows);
+                }
             }
         }
     }
@@ -357,45 +345,43 @@ fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -
 /// A task on its way.
 struct Work<'a> {
     convolution: &'a Packed,
-    shape: &'a Shape,
-    input: Image<'a, u8>,
-    output: &'a Target<'a>,
-    stop: &'a Stop,
-    /// From and to, of all groups.
-    blocks: (usize, usize),
+    pass: &'a Pass<'a>,
+    /// Of all groups.
+    blocks: Range<usize>,
     /// The first pixel that it computes.
     first: usize,
 }
 
 impl Work<'_> {
     /// Groups with the blocks of each that the task computes.
-    fn groups(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
-        let each = self.convolution.blocks / self.shape.groups;
-        let (first, end) = self.blocks;
-        (first / each..end.div_ceil(each)).map(move |group| {
+    fn groups(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let each = self.convolution.blocks / self.pass.shape.groups;
+        let Range { start, end } = self.blocks;
+        (start / each..end.div_ceil(each)).map(move |group| {
             let begin = group * each;
-            (group, (first.max(begin) - begin, end.min(begin + each) - begin))
+            (group, start.max(begin) - begin..end.min(begin + each) - begin)
         })
     }
 
     /// Output pixels to before `end`, read in place.
     fn run_direct(&self, end: usize, rows: &mut [Line]) {
+        let Pass { shape, input, output, stop } = *self.pass;
         let mut table = Table::new();
         let pixels = self.convolution.table_pixels;
         let mut next = self.first;
-        let mut pace = Pace::new(self.stop);
+        let mut pace = Pace::new(stop);
         while next < end {
             let first = next;
-            let count = pixels.min(end - first).min(self.output.in_line(first));
+            let count = pixels.min(end - first).min(output.in_line(first));
             next += count;
             for (group, blocks) in self.groups() {
                 let image = Pixels {
-                    values: self.input.values,
-                    pixel_stride: self.input.pixel_stride,
-                    channel: group * self.shape.group_input_channels(),
+                    values: input.values,
+                    pixel_stride: input.pixel_stride,
+                    channel: group * shape.group_input_channels(),
                     padding: &self.convolution.padding,
                 };
-                table.fill(self.shape, &image, first, count);
+                table.fill(shape, &image, first, count);
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
                 // checked, or of the padding, which is as long as a run. That is the group's channels of
                 // a pixel: without a copy their number is a multiple of four.
@@ -404,26 +390,20 @@ impl Work<'_> {
         }
     }
 
-    /// Output rows of all images from and to, read from copies.
-    fn run_staged(
-        &self,
-        stage: &Stage,
-        (first, end): (usize, usize),
-        copy: &mut [u8],
-        memory: &mut [Line],
-    ) {
-        let shape = self.shape;
+    /// Output rows of all images, read from copies.
+    fn run_staged(&self, stage: &Stage, lines: Range<usize>, copy: &mut [u8], memory: &mut [Line]) {
+        let Pass { shape, input, stop, .. } = *self.pass;
         let mut table = Table::new();
         let pixels = self.convolution.table_pixels;
         let padding = self.convolution.padding[0];
         let [height, width] = shape.output;
-        let mut row = first;
-        let mut pace = Pace::new(self.stop);
+        let Range { start: mut row, end } = lines;
+        let mut pace = Pace::new(stop);
         while row < end {
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
             let flip = self.convolution.products.input_flip();
-            stage.copy(shape, self.input, (padding, flip), [batch, y, rows], copy, &mut pace);
+            stage.copy(shape, input, (padding, flip), [batch, y, rows], copy, &mut pace);
             if pace.is_over(0) {
                 return;
             }
@@ -464,34 +444,29 @@ impl Work<'_> {
         &self,
         table: &Table,
         group: usize,
-        blocks: (usize, usize),
+        blocks: Range<usize>,
         (first, count): (usize, usize),
         memory: &mut [Line],
         pace: &mut Pace<'_>,
     ) {
+        let Pass { shape, output, .. } = *self.pass;
+        let (start, output_step) = (output.start(first), output.stride());
         let matrix = match &self.convolution.products {
             Products::Rows(matrices) => &matrices[group],
             #[cfg(target_arch = "x86_64")]
             Products::Bytes(matrix) => {
-                let (start, step) = (self.output.start(first), self.output.stride());
-                // The last byte that is written is in the output, which was checked to be so large.
-                let last = start + (count - 1) * step + self.shape.output_channels;
-                assert!(last <= self.output.values.len(), "the output is too small");
-                let output = (self.output.values.pointer(start), step);
+                let to = (output.pixels(start, count, 0..shape.output_channels), output_step);
+                let blocks = (blocks.start, blocks.end);
                 // SAFETY: the caller's promise for the table and that no one else touches the outputs.
-                unsafe { matrix.compute(table.start(), count, blocks, output, memory, pace) };
+                unsafe { matrix.compute(table.start(), count, blocks, to, memory, pace) };
                 return;
             }
         };
         let mut terms = [0_i32; PIXELS];
         // SAFETY: the caller's promise.
         let row_terms = unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
-        let (first_block, end_block) = blocks;
-        let blocks = matrix.blocks();
         // Also the one that the next task begins with, which the same thread is likely to take.
-        let nexts = blocks.iter().cycle().skip(first_block + 1);
-        let blocks = &blocks[first_block..end_block];
-        let (start, output_step) = (self.output.start(first), self.output.stride());
+        let nexts = matrix.blocks().iter().cycle().skip(blocks.start + 1);
         let inputs = matrix.common().runs * matrix.common().run_bytes * count;
         let (mut start_of_rows, mut table_step) = (table.start(), count);
         let mut copied_rows = [std::ptr::null(); PIXELS];
@@ -504,16 +479,12 @@ impl Work<'_> {
             unsafe { matrix.copy_rows(table.start(), count, copies, &mut copied_rows[..count]) };
             (start_of_rows, table_step) = (copied_rows.as_ptr(), 0);
         }
-        for (block, next) in blocks.iter().zip(nexts) {
+        for (block, next) in matrix.blocks()[blocks].iter().zip(nexts) {
             if pace.is_over(inputs.saturating_mul(block.channels)) {
                 return;
             }
-            let channel = group * self.shape.group_output_channels() + block.channel;
-            // The last byte that is written is in the output, which was checked to be so large.
-            assert!(
-                start + (count - 1) * output_step + channel + block.channels
-                    <= self.output.values.len()
-            );
+            let channel = group * shape.group_output_channels() + block.channel;
+            let channels = channel..channel + block.channels;
             let rows = Tile {
                 table: start_of_rows,
                 table_step,
@@ -521,7 +492,7 @@ impl Work<'_> {
                 row_terms,
                 weights: matrix.block_weights(block),
                 lanes: matrix.block_lanes(block),
-                output: self.output.values.pointer(start + channel),
+                output: output.pixels(start, count, channels),
                 output_step,
             };
             // Where multiplying takes less than fetching, what later rows need has been fetched for the first ones.

@@ -1,14 +1,12 @@
 //! The definition in plain loops: the counterpart of all others, and what runs where they do not.
 #![allow(unsafe_code)]
 
-use super::Target;
-use super::tasks::part;
+use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
-use crate::quantization::{Activations, Weights};
-use crate::requantize::Requantization;
-use crate::team::{Pace, Stop};
-use crate::{Image, Preparation, TooLarge};
+use crate::quantization::Activations;
+use crate::team::{Pace, part};
+use crate::{Image, InstructionSet, Line, Preparation, Requantization, TooLarge};
 
 /// Tasks of a convolution, at most.
 const MOST_TASKS: usize = 256;
@@ -20,17 +18,17 @@ pub(super) struct Portable {
     bias: Vec<i32>,
     activations: Activations,
     requantization: Requantization,
+    /// Each some rows of output pixels.
+    tasks: usize,
 }
 
 impl Portable {
     pub(super) fn new(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: Requantization,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
+        let Layer { weights, bias, activations, requantization } = layer;
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
         let weights = preparation.pack(shape.filter_values(), |centred: &mut [i16], pace| {
             for k in pace.blocks(centred.len(), 1).flatten() {
@@ -38,44 +36,9 @@ impl Portable {
             }
         })?;
         let bias = preparation.copied(bias, "a bias")?;
-        Ok(Self { weights, bias, activations, requantization })
-    }
-
-    /// A task is some rows of output pixels.
-    pub(super) fn tasks(shape: &Shape) -> usize {
-        if shape.output_pixels() == 0 || shape.output_channels == 0 {
-            return 0;
-        }
-        (shape.batch * shape.output[0]).min(MOST_TASKS)
-    }
-
-    /// Computes the rows of a task.
-    ///
-    /// # Safety
-    /// No one else touches the rows.
-    pub(super) unsafe fn task(
-        &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        output: &Target<'_>,
-        task: usize,
-        stop: &Stop,
-    ) {
-        let mut pace = Pace::new(stop);
-        let [height, width] = shape.output;
-        let (first, end) = part(shape.batch * height, Self::tasks(shape), task);
-        for row in first..end {
-            for x in 0..width {
-                // Once it is too late, other pixels take their time too.
-                if pace.is_over(1) {
-                    return;
-                }
-                let start = output.start(row * width + x);
-                // SAFETY: the pixels of different rows are different, and each row is of one task.
-                let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-                self.pixel(shape, input, [row / height, row % height, x], outputs, &mut pace);
-            }
-        }
+        let is_empty = shape.output_pixels() == 0 || shape.output_channels == 0;
+        let rows = if is_empty { 0 } else { shape.batch * shape.output[0] };
+        Ok(Self { weights, bias, activations, requantization, tasks: rows.min(MOST_TASKS) })
     }
 
     fn pixel(
@@ -116,6 +79,38 @@ impl Portable {
                 }
             }
             *output = signedness.byte(self.requantization.apply(sum, channel));
+        }
+    }
+}
+
+impl Method for Portable {
+    fn name(&self) -> &'static str {
+        InstructionSet::Portable.name()
+    }
+
+    fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    fn task_lines(&self) -> usize {
+        0
+    }
+
+    unsafe fn task(&self, pass: &Pass<'_>, task: usize, _: &mut [Line]) {
+        let Pass { shape, input, output, stop } = *pass;
+        let mut pace = Pace::new(stop);
+        let [height, width] = shape.output;
+        for row in part(shape.batch * height, self.tasks, task) {
+            for x in 0..width {
+                // Once it is too late, other pixels take their time too.
+                if pace.is_over(1) {
+                    return;
+                }
+                let start = output.start(row * width + x);
+                // SAFETY: the pixels of different rows are different, and each row is of one task.
+                let outputs = unsafe { output.values.slice(start, shape.output_channels) };
+                self.pixel(shape, input, [row / height, row % height, x], outputs, &mut pace);
+            }
         }
     }
 }

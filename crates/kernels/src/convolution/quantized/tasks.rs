@@ -1,23 +1,14 @@
 //! [`Tasks`]: into which tasks a convolution is cut.
 
 use crate::convolution::Shape;
-use crate::parts::even_tasks;
+use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::team::part;
+use std::ops::Range;
 
 /// Operations that are worth a task of their own, and those that are worth sharing at all: a
 /// microsecond, of which sharing takes a quarter.
 pub(super) const OPERATIONS_PER_TASK: u64 = 1_000_000;
 const OPERATIONS_TO_SHARE: u64 = 700_000;
-
-/// Tasks for each thread, so that all end at about the same time.
-pub(super) const TASKS_PER_THREAD: usize = 4;
-
-/// The number `index` of `pieces` nearly equal parts of `total`, from and to.
-pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
-    // Sizes of images are below 2^63, and there are few pieces; the products are of two factors.
-    let (whole, rest) = (total / pieces, total % pieces);
-    let begin = |index: usize| whole * index + rest.min(index);
-    (begin(index), begin(index + 1))
-}
 
 /// Rows, which are pixels or lines of the output, and blocks of channels, both of which are cut into tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,24 +73,24 @@ impl Tasks {
     }
 
     /// What a task has: pieces of the rows, each with blocks from and to.
-    pub(super) fn parts(self, task: usize) -> impl Iterator<Item = (usize, (usize, usize))> {
+    pub(super) fn parts(self, task: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let pieces = match self.order {
             Order::ByRows(parts) => task / parts..task / parts + 1,
             Order::ByBlocks => 0..self.pieces,
         };
         pieces
             .map(move |piece| (piece, self.blocks(task, piece)))
-            .filter(|(_, (from, to))| from < to)
+            .filter(|(_, blocks)| !blocks.is_empty())
     }
 
     /// The blocks of a task for a piece of the rows.
-    fn blocks(self, task: usize, piece: usize) -> (usize, usize) {
+    fn blocks(self, task: usize, piece: usize) -> Range<usize> {
         match self.order {
             Order::ByRows(parts) => part(self.blocks, parts, task % parts),
             Order::ByBlocks => {
-                let (from, to) = part(self.blocks * self.pieces, self.count, task);
+                let pairs = part(self.blocks * self.pieces, self.count, task);
                 let block = |pair: usize| pair.saturating_sub(piece).div_ceil(self.pieces);
-                (block(from), block(to))
+                block(pairs.start)..block(pairs.end)
             }
         }
     }
@@ -110,7 +101,7 @@ fn worthwhile_tasks(shape: &Shape, threads: usize) -> usize {
     let worth = shape.operations() / OPERATIONS_PER_TASK;
     let worth = usize::try_from(worth).unwrap_or(usize::MAX);
     let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
-    even_tasks(worth.max(least), threads, TASKS_PER_THREAD)
+    even_tasks(worth.max(least), threads, TASKS_BY_THREAD)
 }
 
 #[cfg(test)]
@@ -121,16 +112,9 @@ mod tests {
     /// Of a 1x1 filter over a square image.
     fn shape(side: usize, input_channels: usize, output_channels: usize) -> Shape {
         Shape {
-            batch: 1,
             input: [side; 2],
-            input_channels,
             output: [side; 2],
-            output_channels,
-            filter: [1; 2],
-            stride: [1; 2],
-            dilation: [1; 2],
-            padding_before: [0; 2],
-            groups: 1,
+            ..Shape::matrix_product([1, input_channels, output_channels])
         }
     }
 
@@ -149,7 +133,7 @@ mod tests {
                 Tasks::new(&shape(8, 512, 64 * blocks), [most_pieces, blocks], by_blocks, threads);
             let mut pairs: Vec<_> = (0..all.count())
                 .flat_map(|task| all.parts(task))
-                .flat_map(|(piece, (from, to))| (from..to).map(move |block| (piece, block)))
+                .flat_map(|(piece, blocks)| blocks.map(move |block| (piece, block)))
                 .collect();
             pairs.sort_unstable();
             let expected: Vec<_> = (0..all.pieces)
@@ -175,9 +159,9 @@ mod tests {
                 let all = Tasks::new(&shape, [side * side / 16, blocks], Some(least), threads);
                 assert_eq!(all.count(), tasks, "{blocks} blocks, {all:?}");
                 for thread in 0..threads {
-                    let read: BTreeSet<_> = crate::team::part(tasks, threads, thread)
+                    let read: BTreeSet<_> = part(tasks, threads, thread)
                         .flat_map(|task| all.parts(task))
-                        .flat_map(|(_, (from, to))| from..to)
+                        .flat_map(|(_, blocks)| blocks)
                         .collect();
                     assert!(read.len() <= most, "thread {thread} of {all:?}: {read:?}");
                 }

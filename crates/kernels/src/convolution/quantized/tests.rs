@@ -1,8 +1,8 @@
 use super::*;
 use crate::convolution::float::tests::far_shape;
 use crate::packing::prepared_twice;
-use crate::quantization::Signedness;
-use crate::{InstructionSet, Lines, Multiplier};
+use crate::quantization::{Activations, Weights};
+use crate::{InstructionSet, Lines, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// A convolution with everything that it takes.
@@ -22,20 +22,23 @@ pub(super) struct Case {
 impl Case {
     /// The output for an instruction set, with what is between pixels.
     pub(super) fn output(&self, set: InstructionSet, threads: usize) -> Vec<u8> {
-        self.output_of(set, threads, |preparation| {
-            let requantization = self.requantization.clone();
-            Convolution::prepare(
-                &self.shape,
-                self.weights(),
-                &self.bias,
-                self.activations,
-                requantization,
-                preparation,
-            )
-        })
+        self.output_of(set, threads, |preparation| self.prepared(preparation))
     }
 
-    pub(super) fn weights(&self) -> Weights<'_> {
+    pub(super) fn prepared(&self, preparation: &mut Preparation) -> Result<Convolution, TooLarge> {
+        Convolution::prepare(&self.shape, self.layer(), preparation)
+    }
+
+    pub(super) fn layer(&self) -> Layer<'_> {
+        Layer {
+            weights: self.weights(),
+            bias: &self.bias,
+            activations: self.activations,
+            requantization: self.requantization.clone(),
+        }
+    }
+
+    fn weights(&self) -> Weights<'_> {
         Weights {
             values: &self.weights,
             signedness: self.weight_signedness,
@@ -215,14 +218,7 @@ proptest! {
 /// Whether an instruction set multiplies bytes where it could multiply 16-bit numbers.
 #[cfg(target_arch = "x86_64")]
 fn multiplies_bytes(case: &Case, set: InstructionSet) -> bool {
-    let convolution = Convolution::prepare(
-        &case.shape,
-        case.weights(),
-        &case.bias,
-        case.activations,
-        case.requantization.clone(),
-        &mut Preparation::new(set, 1),
-    );
+    let convolution = case.prepared(&mut Preparation::new(set, 1));
     matches!(convolution.unwrap().kernel, Kernel::Packed(packed) if packed.multiplies_bytes())
 }
 
@@ -263,15 +259,7 @@ fn products_of_bytes_agree() {
 /// The kernel, if it is not Winograd's.
 #[cfg(target_arch = "x86_64")]
 fn kernel(case: &Case, set: InstructionSet) -> Kernel {
-    let convolution = Convolution::prepare(
-        &case.shape,
-        case.weights(),
-        &case.bias,
-        case.activations,
-        case.requantization.clone(),
-        &mut Preparation::new(set, 1).without_winograd(),
-    );
-    convolution.unwrap().kernel
+    case.prepared(&mut Preparation::new(set, 1).without_winograd()).unwrap().kernel
 }
 
 /// Whether signed inputs are made unsigned before a kernel sees them.
@@ -461,18 +449,7 @@ fn tiles_of_any_size_agree() {
     // What has too few rows for a tile does not wait for tiles.
     let kernel = |rows| {
         let case = typical_of([rows, 64, 64], Signedness::Signed, 0);
-        let preparation = &mut Preparation::new(set, 1);
-        let (weights, requantization) = (case.weights(), case.requantization.clone());
-        Convolution::prepare(
-            &case.shape,
-            weights,
-            &case.bias,
-            case.activations,
-            requantization,
-            preparation,
-        )
-        .unwrap()
-        .kernel()
+        case.prepared(&mut Preparation::new(set, 1)).unwrap().kernel()
     };
     assert_eq!([kernel(4), kernel(64)], ["avx512-vnni", "avx512-amx"]);
 }
@@ -570,18 +547,7 @@ fn shapes_of_models_agree() {
 fn every_instruction_set_has_its_kernel() {
     for set in InstructionSet::available() {
         let case = typical(same([1, 1, 4, 40, 4]), Signedness::Signed, 0);
-        let weights =
-            Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 0 };
-        let convolution = Convolution::prepare(
-            &case.shape,
-            weights,
-            &case.bias,
-            case.activations,
-            case.requantization,
-            &mut Preparation::new(set, 1),
-        )
-        .unwrap();
-        assert_eq!(convolution.kernel(), set.name());
+        assert_eq!(case.prepared(&mut Preparation::new(set, 1)).unwrap().kernel(), set.name());
     }
 }
 
@@ -620,17 +586,7 @@ fn rows_that_would_be_long_copies_are_read_in_place() {
     for shape in [reaching(1000), reaching(30_000), reaching(1 << 24), far] {
         let case = typical(shape, Signedness::Signed, 3);
         for set in InstructionSet::available() {
-            let weights =
-                Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 3 };
-            let mut preparation = Preparation::new(set, 2).with_limit(1 << 20);
-            let convolution = Convolution::prepare(
-                &shape,
-                weights,
-                &case.bias,
-                case.activations,
-                case.requantization.clone(),
-                &mut preparation,
-            );
+            let convolution = case.prepared(&mut Preparation::new(set, 2).with_limit(1 << 20));
             assert!(convolution.unwrap().scratch_bytes() <= 1 << 20);
         }
         case.check();
@@ -640,17 +596,9 @@ fn rows_that_would_be_long_copies_are_read_in_place() {
 #[test]
 fn weights_beyond_the_limit_are_refused() {
     let case = typical(same([3, 1, 3, 64, 64]), Signedness::Signed, 0);
-    let weights = Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 0 };
     for set in InstructionSet::available() {
         let mut preparation = Preparation::new(set, 1).with_limit(3 * 3 * 64 * 64 / 2);
-        let refusal = Convolution::prepare(
-            &case.shape,
-            weights,
-            &case.bias,
-            case.activations,
-            case.requantization.clone(),
-            &mut preparation,
-        );
+        let refusal = case.prepared(&mut preparation);
         assert_eq!(refusal.unwrap_err().what, "packed weights");
     }
 }
@@ -659,8 +607,9 @@ fn weights_beyond_the_limit_are_refused() {
 fn more_rows_than_tasks_agree() {
     let shape = Shape { batch: 2, input: [203, 2], output: [203, 2], ..same([3, 1, 3, 4, 5]) };
     let case = typical(shape, Signedness::Signed, 3);
-    assert!(shape.batch * shape.output[0] > Portable::tasks(&shape));
     let portable = InstructionSet::Portable;
+    let tasks = case.prepared(&mut Preparation::new(portable, 3)).unwrap().tasks();
+    assert!(shape.batch * shape.output[0] > tasks);
     assert!(case.output(portable, 3) == case.output(portable, 1));
     case.check();
 }
@@ -753,24 +702,22 @@ fn nothing_happens_without_pixels_or_channels() {
 #[test]
 fn values_by_hand() {
     // (5-3)*(2) + (9-3)*(-1) + 100 = 98; halved 49; plus 10.
-    let weights = Weights { values: &[2, 255], signedness: Signedness::Signed, zero_point: 0 };
-    for set in InstructionSet::available() {
-        let requantization = Requantization {
+    let layer = Layer {
+        weights: Weights { values: &[2, 255], signedness: Signedness::Signed, zero_point: 0 },
+        bias: &[100],
+        activations: Activations { signedness: Signedness::Unsigned, zero_point: 3 },
+        requantization: Requantization {
             multipliers: vec![Multiplier::from_real(0.499_999_9)],
             zero_point: 10,
             min: 0,
             max: 255,
-        };
-        let activations = Activations { signedness: Signedness::Unsigned, zero_point: 3 };
-        let product = Convolution::fully_connected(
-            [1, 2, 1],
-            weights,
-            &[100],
-            activations,
-            requantization,
-            &mut Preparation::new(set, 1),
-        )
-        .unwrap();
+        },
+    };
+    for set in InstructionSet::available() {
+        let shape = Shape::matrix_product([1, 2, 1]);
+        let mut preparation = Preparation::new(set, 1);
+        let product = Convolution::prepare(&shape, layer.clone(), &mut preparation).unwrap();
+        drop(preparation);
         let mut output = [0];
         let mut scratch = Lines::with_bytes(product.scratch_bytes());
         product.run(

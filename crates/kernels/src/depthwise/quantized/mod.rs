@@ -10,7 +10,6 @@ mod neon;
 mod packed;
 mod packing;
 mod pixels;
-mod prepared;
 mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
@@ -19,9 +18,10 @@ mod tests;
 mod variant;
 
 use crate::convolution::Shape;
-use crate::convolution::quantized::Convolution;
-use crate::quantization::{Activations, Signedness, Weights};
-use crate::requantize::Requantization;
+use crate::convolution::quantized::{Convolution, Layer};
+use crate::depthwise::by_channel;
+use crate::of_images::{ImageKernel, Images};
+use crate::quantization::{Signedness, Weights};
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 
@@ -42,7 +42,7 @@ enum Kernel {
 impl Depthwise {
     /// Packs the weights `[1, filter[0], filter[1], output_channels]` and cuts the work. The shape has
     /// as many groups as input channels; several output channels of a group, one behind the other,
-    /// see the same input. Input pixels in the padding are the zero point.
+    /// see the same input.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -53,50 +53,23 @@ impl Depthwise {
     /// not have the instruction set.
     pub fn prepare(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: Requantization,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         shape.check();
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
-        weights.check(shape.filter_values(), preparation);
-        assert_eq!(bias.len(), shape.output_channels, "biases");
-        activations.check();
-        requantization.check(shape.output_channels, activations.signedness);
-        let packed = Packed::new(shape, weights, bias, activations, &requantization, preparation)?;
-        let kernel = match packed {
+        layer.check(shape.filter_values(), shape.output_channels, preparation);
+        let signedness = layer.activations.signedness;
+        let kernel = match Packed::new(shape, &layer, preparation)? {
             Some(packed) => Kernel::Packed(packed),
             None => {
-                let (taps, channels) = (shape.taps(), shape.output_channels);
-                let count = weights.values.len();
-                let mut by_channel = preparation.filled(0, count, "weights by channel")?;
-                for at in preparation.pace().blocks(count, 4).flatten() {
-                    by_channel[at] = weights.values[at % taps * channels + at / taps];
-                }
-                let weights = Weights { values: &by_channel, ..weights };
-                Kernel::General(Convolution::prepare(
-                    shape,
-                    weights,
-                    bias,
-                    activations,
-                    requantization,
-                    preparation,
-                )?)
+                let values = by_channel(layer.weights.values, shape, preparation)?;
+                let weights = Weights { values: &values, ..layer.weights };
+                let layer = Layer { weights, ..layer };
+                Kernel::General(Convolution::prepare(shape, layer, preparation)?)
             }
         };
-        Ok(Self { shape: *shape, signedness: activations.signedness, kernel })
-    }
-
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the numbers of the images are signed.
-    fn signedness(&self) -> Signedness {
-        self.signedness
+        Ok(Self { shape: *shape, signedness, kernel })
     }
 
     /// The instruction set of its kernel.
@@ -104,14 +77,6 @@ impl Depthwise {
         match &self.kernel {
             Kernel::General(convolution) => convolution.kernel(),
             Kernel::Packed(packed) => packed.name(),
-        }
-    }
-
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        match &self.kernel {
-            Kernel::General(convolution) => convolution.scratch_bytes(),
-            Kernel::Packed(_) => 0,
         }
     }
 
@@ -126,10 +91,35 @@ impl Depthwise {
         output: ImageMut<'_, u8>,
         scratch: &mut [Line],
     ) {
-        let shape = &self.shape;
         match &self.kernel {
             Kernel::General(convolution) => convolution.run(team, input, output, scratch),
-            Kernel::Packed(packed) => packed.run(shape, team, input, output),
+            Kernel::Packed(packed) => packed.run(team, input, output),
         }
+    }
+}
+
+/// Input: the image.
+impl ImageKernel for Depthwise {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let operation = self.shape.name(true);
+        format!("{operation} direct {} {}", self.signedness.name(), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match &self.kernel {
+            Kernel::General(convolution) => convolution.scratch_bytes(),
+            Kernel::Packed(_) => 0,
+        }
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
     }
 }

@@ -5,21 +5,19 @@ use super::columns::{Columns, ENTRIES};
 use super::problem::{Block, Problem, Run};
 use super::variant::Variant;
 use crate::convolution::Shape;
+use crate::convolution::quantized::Layer;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
-use crate::parts::even_tasks;
-use crate::quantization::{Activations, Weights};
-use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
-use crate::team::Pace;
+use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::quantization::Weights;
+use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
+use crate::team::{Pace, part};
 use crate::{Image, ImageMut, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own, and those that are worth sharing at all.
 const PRODUCTS_PER_TASK: usize = 150_000;
 const PRODUCTS_TO_SHARE: usize = 60_000;
-
-/// Tasks for each thread, so that all end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
 
 /// A depthwise convolution for one of the fast kernels.
 #[derive(Debug)]
@@ -69,12 +67,10 @@ impl Packed {
     /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
+        let Layer { weights, bias, activations, ref requantization } = *layer;
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
         let set = preparation.set();
@@ -176,7 +172,6 @@ impl Packed {
         let (lanes, forms) = derived_lanes(preparation, lanes, blocks.len(), &of_block, &mut pack)?;
         blocks.iter_mut().zip(forms).for_each(|(block, form)| block.form = form);
         let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
-        let zero_point = activations.signedness.byte(activations.zero_point);
         Ok(Some(Self {
             shape: *shape,
             variant,
@@ -194,7 +189,7 @@ impl Packed {
             blocks,
             weights: packed,
             lanes,
-            padding: preparation.filled(zero_point, channels, "a pixel of padding")?,
+            padding: preparation.filled(layer.padding(), channels, "a pixel of padding")?,
             pieces,
             block_pieces,
         }))
@@ -205,15 +200,9 @@ impl Packed {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the shape is another than it was made for.
-    pub(super) fn run(
-        &self,
-        shape: &Shape,
-        team: &mut Team,
-        input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
-    ) {
-        assert_eq!(*shape, self.shape, "another shape");
+    /// If an image is smaller than the shape says.
+    pub(super) fn run(&self, team: &mut Team, input: Image<'_, u8>, output: ImageMut<'_, u8>) {
+        let shape = &self.shape;
         let channels = shape.input_channels;
         input.check("input", shape.input_pixels(), channels);
         output.check("output", shape.output_pixels(), channels);
@@ -223,11 +212,8 @@ impl Packed {
             let mut pace = Pace::new(stop);
             let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
             let [height, width] = shape.output;
-            let rows = shape.batch * height;
-            let begin = |piece: usize| rows * piece / self.pieces;
-            let rows = begin(piece)..begin(piece + 1);
-            let begin = |piece: usize| self.blocks.len() * piece / self.block_pieces;
-            let blocks = &self.blocks[begin(block_piece)..begin(block_piece + 1)];
+            let rows = part(shape.batch * height, self.pieces, piece);
+            let blocks = &self.blocks[part(self.blocks.len(), self.block_pieces, block_piece)];
             let mut table = Columns::new();
             let most = Columns::pixels(shape);
             for row in rows {
@@ -286,7 +272,7 @@ fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
     let products = pixels.saturating_mul(shape.filter_values());
     let least = if products < PRODUCTS_TO_SHARE { 1 } else { threads };
     let worth = (products / PRODUCTS_PER_TASK).max(least);
-    let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
+    let tasks = even_tasks(worth, threads, TASKS_BY_THREAD);
     let rows = shape.batch * shape.output[0];
     if rows >= 4 * threads || blocks < threads {
         let pieces = tasks.min(rows);

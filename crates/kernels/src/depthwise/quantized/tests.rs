@@ -1,7 +1,7 @@
 use super::*;
 use crate::packing::prepared_twice;
-use crate::quantization::Signedness;
-use crate::{InstructionSet, Multiplier};
+use crate::quantization::Activations;
+use crate::{InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// The output of a random depthwise convolution.
@@ -20,15 +20,18 @@ fn output(
     let weights = bytes(shape.filter_values());
     let input = bytes(shape.input_pixels() * strides[0]);
     let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-9000..9000)).collect();
+    let layer = Layer {
+        weights: Weights {
+            values: &weights,
+            signedness: weight_type,
+            zero_point: weight_zero_point,
+        },
+        bias: &bias,
+        activations: Activations { signedness: inputs, zero_point: inputs.range().0 + 99 },
+        requantization: requantization.clone(),
+    };
     let depthwise = prepared_twice(set, threads, |preparation| {
-        Depthwise::prepare(
-            shape,
-            Weights { values: &weights, signedness: weight_type, zero_point: weight_zero_point },
-            &bias,
-            Activations { signedness: inputs, zero_point: inputs.range().0 + 99 },
-            requantization.clone(),
-            preparation,
-        )
+        Depthwise::prepare(shape, layer.clone(), preparation)
     });
     let mut output = vec![0xAA; shape.output_pixels() * strides[1]];
     let mut scratch = vec![bytemuck::Zeroable::zeroed(); depthwise.scratch_bytes() / 64];
@@ -116,23 +119,22 @@ fn weights_of_a_channel_are_not_contiguous() {
         padding_before: [0; 2],
         groups: 2,
     };
-    for set in InstructionSet::available() {
-        let one = Requantization {
+    let unsigned = Signedness::Unsigned;
+    let layer = Layer {
+        weights: Weights { values: &[3, 4, 7, 8], signedness: unsigned, zero_point: 0 },
+        bias: &[0, 0],
+        activations: Activations { signedness: unsigned, zero_point: 0 },
+        requantization: Requantization {
             multipliers: vec![Multiplier::from_real(1.0)],
             zero_point: 0,
             min: 0,
             max: 255,
-        };
-        let unsigned = Signedness::Unsigned;
-        let depthwise = Depthwise::prepare(
-            &shape,
-            Weights { values: &[3, 4, 7, 8], signedness: unsigned, zero_point: 0 },
-            &[0, 0],
-            Activations { signedness: unsigned, zero_point: 0 },
-            one,
-            &mut Preparation::new(set, 1),
-        )
-        .unwrap();
+        },
+    };
+    for set in InstructionSet::available() {
+        let mut preparation = Preparation::new(set, 1);
+        let depthwise = Depthwise::prepare(&shape, layer.clone(), &mut preparation).unwrap();
+        drop(preparation);
         let mut output = [0; 2];
         let input = Image::contiguous(&[1, 2, 5, 6], 2);
         depthwise.run(&mut Team::alone(), input, ImageMut::contiguous(&mut output, 2), &mut []);

@@ -18,18 +18,19 @@
 mod tests;
 mod transform;
 
-use super::Target;
-use super::tasks::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, Tasks, part};
+use super::tasks::{OPERATIONS_PER_TASK, Tasks};
+use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
 use crate::convolution::tile_size::TileSize;
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
-use crate::parts::even_tasks;
-use crate::quantization::{Activations, Signedness, Sums, Weights};
-use crate::requantize::{LANES, Requantization};
-use crate::team::{Pace, Stop};
+use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::quantization::{Signedness, Sums, Weights};
+use crate::requantize::LANES;
+use crate::team::{Pace, part};
 use crate::vector::{Isa, WORDS};
-use crate::{Image, InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
+use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
+use std::ops::Range;
 use transform::{
     Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Transforms, Two, filters,
 };
@@ -136,7 +137,7 @@ impl TileSize {
 fn tasks(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Tasks {
     let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
     let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-    let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
+    let tasks = even_tasks(worth, threads, TASKS_BY_THREAD);
     let (pieces, block_pieces) = if tasks <= 1 {
         (1, 1)
     } else if tiles >= threads * LEAST_TILES || blocks < threads {
@@ -231,10 +232,7 @@ impl Winograd {
     /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
         let Some(variant) = Variant::of_words(preparation.set()) else { return Ok(None) };
@@ -245,30 +243,18 @@ impl Winograd {
         if sizes.is_empty() {
             return Ok(None);
         }
-        Self::of_sizes(
-            &sizes,
-            variant,
-            shape,
-            weights,
-            bias,
-            activations,
-            requantization,
-            preparation,
-        )
+        Self::of_sizes(&sizes, variant, shape, layer, preparation)
     }
 
     /// For the first of some sizes for which sums are exact.
-    #[allow(clippy::too_many_arguments)] // The sizes, and what a convolution is prepared from.
     fn of_sizes(
         sizes: &[TileSize],
         variant: &'static Variant,
         shape: &Shape,
-        weights: Weights<'_>,
-        bias: &[i32],
-        activations: Activations,
-        requantization: &Requantization,
+        layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
+        let Layer { weights, bias, activations, ref requantization } = *layer;
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         // Forward transforms rely on it.
         assert!(inputs > 0 && inputs.is_multiple_of(WORDS), "{inputs} input channels");
@@ -311,13 +297,11 @@ impl Winograd {
             (first, bound.saturating_add(i64::from(*bias).abs()))
         });
         let sums = preparation.collected(sums, "sums of weights")?;
-        let multipliers = preparation.copied(&requantization.multipliers, "multipliers")?;
-        let requantization = Requantization { multipliers, ..*requantization };
+        let requantization = requantization.repeated(1, preparation)?;
         let signedness = activations.signedness;
         let outputs = Matrix::of_outputs(variant, &sums, signedness, requantization, preparation)?;
         let grid = size.grid(shape);
         let tiles = shape.batch * grid[0] * grid[1];
-        let zero_point = signedness.byte(activations.zero_point);
         let blocks = products.blocks().len() / size.points();
         let tasks = tasks(shape.operations(), tiles, blocks, preparation.threads());
         let winograd = Self {
@@ -325,7 +309,7 @@ impl Winograd {
             isa: Isa::of(preparation.set()),
             products,
             outputs,
-            padding: preparation.filled(zero_point, inputs, "a pixel of padding")?,
+            padding: preparation.filled(layer.padding(), inputs, "a pixel of padding")?,
             signedness,
             grid,
             tiles,
@@ -334,19 +318,6 @@ impl Winograd {
         };
         preparation.check_scratch::<Line>(&[winograd.tasks(), winograd.task_lines()])?;
         Ok(Some(winograd))
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        self.outputs.variant.name()
-    }
-
-    pub(super) fn tasks(&self) -> usize {
-        self.tasks.count()
-    }
-
-    /// Lines of scratch memory that a task wants.
-    pub(super) fn task_lines(&self) -> usize {
-        self.input_lines() + self.sum_lines()
     }
 
     /// Of the transformed inputs.
@@ -372,59 +343,6 @@ impl Winograd {
         (self.together * vectors + 1) * LANES
     }
 
-    /// Computes the part of a task.
-    ///
-    /// # Safety
-    /// The shape is that which it was made for, the images were checked to have all of its pixels, each task is
-    /// run once, and no one else touches the pixels of the output.
-    pub(super) unsafe fn task(
-        &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        output: &Target<'_>,
-        task: usize,
-        scratch: &mut [Line],
-        stop: &Stop,
-    ) {
-        let part_of_task = self.tasks.parts(task).next();
-        let Some((piece, (first_block, last_block))) = part_of_task else { return };
-        let (first, end) = part(self.tiles, self.tasks.pieces, piece);
-        let points = self.size.points();
-        let (wide, sums) = scratch.split_at_mut(self.input_lines());
-        let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
-        let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
-        let mut pace = Pace::new(stop);
-        let inputs = shape.input_channels;
-        let mut next = first;
-        while next < end {
-            let tiles = next..end.min(next + self.together);
-            next = tiles.end;
-            for (index, tile) in tiles.clone().enumerate() {
-                if pace.is_over(points * inputs) {
-                    return;
-                }
-                self.forward(shape, input, tile, &mut wide[index * inputs..]);
-            }
-            for first in (first_block..last_block).map(|block| block * points) {
-                let blocks = &self.products.blocks()[first..][..points];
-                for (point, block) in blocks.iter().enumerate() {
-                    if pace.is_over(tiles.len() * inputs * block.channels) {
-                        return;
-                    }
-                    let next = self.products.blocks().get(first + point + 1).unwrap_or(block);
-                    self.multiply([block, next], point, tiles.len(), wide, sums);
-                }
-                for (index, tile) in tiles.clone().enumerate() {
-                    if pace.is_over(points * blocks[0].channels) {
-                        return;
-                    }
-                    // SAFETY: the caller's promise for the output.
-                    unsafe { self.backward(shape, &blocks[0], tile, index, sums, output) };
-                }
-            }
-        }
-    }
-
     /// The image and the first output row and column of a tile.
     fn place(&self, tile: usize) -> [usize; 3] {
         let [height, width] = self.grid;
@@ -433,7 +351,8 @@ impl Winograd {
     }
 
     /// Transforms an input tile to where its first point's numbers begin.
-    fn forward(&self, shape: &Shape, input: Image<'_, u8>, tile: usize, to: &mut [i16]) {
+    fn forward(&self, pass: &Pass<'_>, tile: usize, to: &mut [i16]) {
+        let Pass { shape, input, .. } = *pass;
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.input;
         let channels = shape.input_channels;
@@ -501,18 +420,16 @@ impl Winograd {
     /// No one else touches the tile's outputs of the block's channels.
     unsafe fn backward(
         &self,
-        shape: &Shape,
+        pass: &Pass<'_>,
         block: &Block,
-        tile: usize,
-        index: usize,
+        [tile, index]: [usize; 2],
         sums: &[i32],
-        output: &Target<'_>,
     ) {
+        let Pass { shape, output, .. } = *pass;
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.output;
         let stride = self.sum_stride(block.vectors);
         let [rows, columns] = [height - y, width - x].map(|size| size.min(self.size.output()));
-        let step = output.stride();
         let first_vector = block.channel / LANES;
         let of_channels = &self.outputs.blocks()[first_vector..][..block.vectors];
         for (vector, out) in of_channels.iter().enumerate() {
@@ -526,12 +443,64 @@ impl Winograd {
                 with_transforms!(self.size, transforms => backward.run(self.isa, transforms));
             }
             for (row, values) in values[..rows].iter().enumerate() {
-                let start = output.start((n * height + y + row) * width + x) + out.channel;
-                let last = start + (columns - 1) * step + out.channels;
-                assert!(last <= output.values.len(), "the output is too small");
-                let to = (output.values.pointer(start), step);
+                let start = output.start((n * height + y + row) * width + x);
+                let channels = out.channel..out.channel + out.channels;
+                let to = (output.pixels(start, columns, channels), output.stride());
                 // SAFETY: the outputs were seen to exist; that no one else touches them is the caller's promise.
                 unsafe { self.outputs.requantize(out, &values[..columns], to) };
+            }
+        }
+    }
+}
+
+impl Method for Winograd {
+    fn name(&self) -> &'static str {
+        self.outputs.variant.name()
+    }
+
+    fn tasks(&self) -> usize {
+        self.tasks.count()
+    }
+
+    fn task_lines(&self) -> usize {
+        self.input_lines() + self.sum_lines()
+    }
+
+    unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
+        let part_of_task = self.tasks.parts(task).next();
+        let Some((piece, of_channels)) = part_of_task else { return };
+        let Range { start: mut next, end } = part(self.tiles, self.tasks.pieces, piece);
+        let points = self.size.points();
+        let (wide, sums) = scratch.split_at_mut(self.input_lines());
+        let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
+        let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
+        let mut pace = Pace::new(pass.stop);
+        let inputs = pass.shape.input_channels;
+        while next < end {
+            let tiles = next..end.min(next + self.together);
+            next = tiles.end;
+            for (index, tile) in tiles.clone().enumerate() {
+                if pace.is_over(points * inputs) {
+                    return;
+                }
+                self.forward(pass, tile, &mut wide[index * inputs..]);
+            }
+            for first in of_channels.clone().map(|block| block * points) {
+                let blocks = &self.products.blocks()[first..][..points];
+                for (point, block) in blocks.iter().enumerate() {
+                    if pace.is_over(tiles.len() * inputs * block.channels) {
+                        return;
+                    }
+                    let next = self.products.blocks().get(first + point + 1).unwrap_or(block);
+                    self.multiply([block, next], point, tiles.len(), wide, sums);
+                }
+                for (index, tile) in tiles.clone().enumerate() {
+                    if pace.is_over(points * blocks[0].channels) {
+                        return;
+                    }
+                    // SAFETY: the caller's promise for the output.
+                    unsafe { self.backward(pass, &blocks[0], [tile, index], sums) };
+                }
             }
         }
     }

@@ -1,9 +1,10 @@
 use super::super::tests::{Case, case_of, same, typical};
 use super::super::{Convolution, Kernel};
 use super::*;
-use crate::InstructionSet;
+use crate::quantization::Activations;
 use crate::vector::Simd;
 use crate::vector::arrays::Arrays;
+use crate::{ImageKernel, InstructionSet};
 use proptest::prelude::*;
 
 /// The convolution with tiles of this size.
@@ -13,16 +14,8 @@ fn prepared(
     preparation: &mut Preparation,
 ) -> Result<Option<Convolution>, TooLarge> {
     let variant = Variant::of_words(preparation.set()).expect("a set with such products");
-    let winograd = Winograd::of_sizes(
-        &[size],
-        variant,
-        &case.shape,
-        case.weights(),
-        &case.bias,
-        case.activations,
-        &case.requantization,
-        preparation,
-    )?;
+    let layer = case.layer();
+    let winograd = Winograd::of_sizes(&[size], variant, &case.shape, &layer, preparation)?;
     let kernel = winograd.map(|winograd| Kernel::Winograd(Box::new(winograd)));
     Ok(kernel.map(|kernel| Convolution {
         shape: case.shape,
@@ -187,19 +180,8 @@ fn weights_with_greater_sums_take_smaller_tiles_or_none() {
 #[test]
 fn it_is_used_where_it_saves_much_and_is_allowed() {
     let algorithm = |shape: Shape, preparation: Preparation| {
-        let case = typical(shape, Signedness::Signed, 0);
         let mut preparation = preparation;
-        let requantization = case.requantization.clone();
-        Convolution::prepare(
-            &shape,
-            case.weights(),
-            &case.bias,
-            case.activations,
-            requantization,
-            &mut preparation,
-        )
-        .unwrap()
-        .algorithm()
+        typical(shape, Signedness::Signed, 0).prepared(&mut preparation).unwrap().algorithm()
     };
     let (wide, shallow) = (same([3, 1, 28, 128, 128]), same([3, 1, 28, 3, 128]));
     for set in sets().filter(|set| *set != InstructionSet::Avx512Vnni) {
