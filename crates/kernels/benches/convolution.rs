@@ -6,8 +6,9 @@
 mod measure;
 
 use measure::{COLD_BYTES, Settings, values};
-use nnhal_kernels::convolution::{Shape, float::Convolution};
-use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::convolution::float::{Convolution, Layer};
+use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, [usize; 2], [usize; 2], [usize; 2], usize);
@@ -83,15 +84,8 @@ fn main() {
         let mut preparation =
             Preparation::new(settings.set, settings.threads).with_room(COLD_BYTES);
         let mut prepare = || {
-            Convolution::prepare(
-                &shape,
-                input_channels,
-                &filter,
-                &bias,
-                Epilogue::RELU6,
-                &mut preparation,
-            )
-            .unwrap()
+            let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::RELU6 };
+            Convolution::prepare(&shape, input_channels, layer, &mut preparation).unwrap()
         };
         let kernels: Vec<Convolution> = (0..copies).map(|_| prepare()).collect();
         drop(preparation);

@@ -4,8 +4,9 @@ mod measure;
 
 use measure::{Settings, values};
 use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::convolution::float::Layer;
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
-use nnhal_kernels::{Epilogue, Image, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels, filter size, stride.
 type Row = (&'static str, [usize; 2], usize, usize, usize);
@@ -49,15 +50,15 @@ fn main() {
         if !settings.wants(name) {
             continue;
         }
-        let kernel = DepthwiseConvolution::prepare(
-            &shape,
-            channels,
-            &values(shape.filter_values()),
-            &values(channels),
-            Epilogue::RELU6,
-            &mut Preparation::new(settings.set, settings.threads),
-        )
-        .unwrap();
+        let layer = Layer {
+            filter: &values(shape.filter_values()),
+            bias: &values(channels),
+            epilogue: Epilogue::RELU6,
+        };
+        let mut preparation = Preparation::new(settings.set, settings.threads);
+        let kernel =
+            DepthwiseConvolution::prepare(&shape, channels, layer, &mut preparation).unwrap();
+        drop(preparation);
         let input = Lines::from_elements(&values(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<f32>(shape.output_pixels() * channels);
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());

@@ -4,7 +4,7 @@
 mod measure;
 
 use measure::{Settings, values};
-use nnhal_kernels::convolution::quantized::Layer;
+use nnhal_kernels::convolution::{self, quantized::Layer};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::transposed_convolution::{Shape, float, quantized};
 use nnhal_kernels::{
@@ -44,15 +44,15 @@ fn main() {
         let mut team = Team::new(threads);
         if settings.wants(name) {
             let mut preparation = Preparation::new(set, threads);
-            let kernel = float::TransposedConvolution::prepare(
-                &shape,
-                [input_channels, output_channels],
-                &values(shape.filter_values()),
-                &values(output_channels),
-                Epilogue::RELU,
-                &mut preparation,
-            )
-            .unwrap();
+            let layer = convolution::float::Layer {
+                filter: &values(shape.filter_values()),
+                bias: &values(output_channels),
+                epilogue: Epilogue::RELU,
+            };
+            let strides = [input_channels, output_channels];
+            let kernel =
+                float::TransposedConvolution::prepare(&shape, strides, layer, &mut preparation)
+                    .unwrap();
             drop(preparation);
             let input = values(shape.input_pixels() * input_channels);
             let mut output = vec![0.0; shape.output_pixels() * output_channels];

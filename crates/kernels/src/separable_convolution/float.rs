@@ -6,7 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::convolution::Shape;
-use crate::depthwise::float::Sliding;
+use crate::convolution::float::Layer;
+use crate::depthwise::float::{Sliding, panels};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Gemm, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
@@ -43,18 +44,6 @@ pub struct Shapes {
     pub depthwise: Shape,
     /// The 1x1 convolution behind, if there is one.
     pub behind: Option<Shape>,
-}
-
-/// What a convolution multiplies and adds, and what becomes of the sums.
-#[derive(Debug, Clone, Copy)]
-pub struct Layer<'a> {
-    /// As [`Convolution`](crate::convolution::float::Convolution) and
-    /// [`DepthwiseConvolution`](crate::depthwise::float::DepthwiseConvolution) take it.
-    pub filter: &'a [f32],
-    /// One for each output channel.
-    pub bias: &'a [f32],
-    /// What becomes of the sums.
-    pub epilogue: Epilogue,
 }
 
 /// Rows of the output that are computed together.
@@ -234,9 +223,9 @@ impl SeparableConvolution {
         assert!(shapes.fit(), "no separable convolution: {shapes:?}");
         let mut product = |shape: &Option<Shape>, layer: Option<Layer<'_>>| {
             let Some(shape) = shape else { return Ok(None) };
-            let Layer { filter, bias, epilogue } = layer.expect("a layer for each shape");
-            preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
-            assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+            let layer = layer.expect("a layer for each shape");
+            layer.check(shape.filter_values(), shape.output_channels, preparation);
+            let Layer { filter, bias, epilogue } = layer;
             let blocking = Blocking::for_columns(set, shape.output_channels);
             let columns = [1, shape.output_channels];
             let bias = |n: usize| bias[n];
@@ -247,13 +236,11 @@ impl SeparableConvolution {
         let before = product(&shapes.before, before)?;
         let behind = product(&shapes.behind, behind)?;
         let shape = &shapes.depthwise;
-        let (channels, taps) = (shape.output_channels, shape.taps());
-        let Layer { filter, bias, epilogue } = depthwise.expect("a depthwise convolution");
-        preparation.check_count(filter.len(), taps * channels, "values of the filter");
-        assert_eq!(bias.len(), channels, "values of the bias");
-        let weight = |c, tap| filter[tap * channels + c];
-        let blocking = Sliding::blocking(set);
-        let panels = Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)?;
+        let channels = shape.output_channels;
+        let layer = depthwise.expect("a depthwise convolution");
+        layer.check(shape.filter_values(), channels, preparation);
+        let epilogue = layer.epilogue;
+        let panels = panels(shape, layer, Sliding::blocking(set), preparation)?;
         let gemm = |pixels: usize, stride: usize, (panels, epilogue): &(Panels, Epilogue)| {
             let bytes = values_needed(pixels, panels.depth(), stride) * size_of::<f32>();
             let rows = RowsPlan { count: pixels, line: pixels, bytes, scratch_values: 0 };

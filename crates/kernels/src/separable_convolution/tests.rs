@@ -1,5 +1,6 @@
-use super::float::{Layer, SeparableConvolution, Shapes};
+use super::float::{SeparableConvolution, Shapes};
 use crate::convolution::Shape;
+use crate::convolution::float::Layer;
 use crate::convolution::float::tests::{defined, numbers};
 use crate::packing::prepared_twice;
 use crate::{Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Team};

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use super::shape::{Phase, Shape, tasks_by_place};
+use crate::convolution::float::Layer;
 use crate::convolution::float::taps::{Access, Taps};
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
-use crate::image::{Places, values_needed};
+use crate::gemm::float::{Blocking, Gemm, Panels, RowsPlan};
+use crate::image::Places;
 use crate::of_images::{ImageKernel, Images};
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
@@ -28,27 +29,6 @@ struct Packed {
     access: Access,
 }
 
-impl ImageKernel for TransposedConvolution {
-    type Element = f32;
-
-    fn name(&self) -> String {
-        format!("{} {}", self.shape().name(), self.kernel())
-    }
-
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes()
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.shape().operations()
-    }
-}
-
 impl TransposedConvolution {
     /// Packs the filter, `[output_channels, filter height, filter width, input_channels]`, and the
     /// bias, one for each output channel, and cuts the work. The pixels of input and output will be
@@ -63,14 +43,12 @@ impl TransposedConvolution {
     pub fn prepare(
         shape: &Shape,
         [input_pixel_stride, output_pixel_stride]: [usize; 2],
-        filter: &[f32],
-        bias: &[f32],
-        epilogue: Epilogue,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let phases = shape.checked_phases(output_pixel_stride);
-        preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
-        assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        layer.check(shape.filter_values(), shape.output_channels, preparation);
+        let Layer { filter, bias, epilogue } = layer;
         let (set, threads) = (preparation.set(), preparation.threads());
         let blocking = Blocking::of(set);
         let pack = |phase: Phase| {
@@ -85,24 +63,15 @@ impl TransposedConvolution {
             let panels =
                 Panels::pack_columns(preparation, blocking, depth, columns, bias, &filter)?;
             let access = Access::of(of_phase, input_pixel_stride == shape.input_channels);
-            let rows = RowsPlan {
-                count: of_phase.output_pixels(),
-                line: of_phase.output[1],
-                bytes: values_needed(
-                    shape.input_pixels(),
-                    shape.input_channels,
-                    input_pixel_stride,
-                )
-                .saturating_mul(size_of::<f32>()),
-                scratch_values: access.scratch_values(of_phase, blocking.rows)?,
-            };
+            let plan = access.plan(of_phase, input_pixel_stride, blocking.rows)?;
+            let rows = RowsPlan { line: of_phase.output[1], ..plan };
             let gemm = Gemm::new(set, threads, rows, panels, epilogue);
             Ok(Packed { phase, gemm, access })
         };
         let phases = phases.into_iter().map(pack).collect::<Result<Vec<_>, TooLarge>>()?;
         let mut zeros = 0;
         for Packed { phase, access, .. } in &phases {
-            zeros = zeros.max(Taps::zeros_needed(&phase.shape, *access)?);
+            zeros = zeros.max(access.zeros_needed(&phase.shape)?);
         }
         let prepared = Self {
             shape: *shape,
@@ -117,11 +86,6 @@ impl TransposedConvolution {
         Ok(prepared)
     }
 
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         format!("gemm by phases f32 {}", self.set)
@@ -129,11 +93,6 @@ impl TransposedConvolution {
 
     fn task_scratch_values(&self) -> usize {
         self.phases.iter().map(|it| it.gemm.task_scratch_values()).max().unwrap_or(0)
-    }
-
-    /// Bytes of scratch memory that [`Self::run`] needs.
-    pub fn scratch_bytes(&self) -> usize {
-        self.tasks.len() * self.task_scratch_values() * size_of::<f32>()
     }
 
     /// Computes the output.
@@ -160,7 +119,7 @@ impl TransposedConvolution {
             let (phase, task) = self.tasks[task];
             let Packed { phase: Phase { shape, placement, .. }, gemm, access } =
                 &self.phases[phase];
-            let rows = Taps::new(shape, *access, input.values, input.pixel_stride, &self.zeros);
+            let rows = Taps::new(shape, *access, input, &self.zeros);
             // SAFETY: each phase has output pixels of its own, which do not overlap, as
             // `checked_phases` has seen for the distance that was compared above.
             let product = unsafe {
@@ -172,5 +131,27 @@ impl TransposedConvolution {
                 unsafe { product.task(task, scratch, stop) };
             }
         });
+    }
+}
+
+/// Input: the image.
+impl ImageKernel for TransposedConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape.name(), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
+        self.run(team, input, output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.tasks.len() * self.task_scratch_values() * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
     }
 }

@@ -2,9 +2,10 @@ use super::Shape;
 use super::float::TransposedConvolution;
 use super::quantized;
 use super::shape::tasks_by_place;
+use crate::convolution::float::Layer;
 use crate::convolution::float::tests::numbers;
 use crate::packing::prepared_twice;
-use crate::{Epilogue, Image, ImageMut, InstructionSet, Lines, Preparation, Team};
+use crate::{Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Preparation, Team};
 use proptest::prelude::*;
 
 /// Which value of the output an input pixel is added to by the filter's values of this output channel
@@ -71,10 +72,11 @@ proptest! {
         let filter = numbers(seed ^ 1, shape.filter_values());
         let bias = numbers(seed ^ 2, outputs);
         let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
+        let layer = Layer { filter: &filter, bias: &bias, epilogue };
         let expected = defined(&shape, &contiguous, &filter, &bias);
         for set in InstructionSet::available() {
             let kernel = prepared_twice(set, threads, |preparation| {
-                TransposedConvolution::prepare(&shape, strides, &filter, &bias, epilogue, preparation)
+                TransposedConvolution::prepare(&shape, strides, layer, preparation)
             });
             let mut output = vec![-77.0; shape.output_pixels() * strides[1]];
             let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
@@ -136,10 +138,8 @@ fn output_pixels_that_overlap_are_refused() {
     };
     let floats = |stride| {
         let mut preparation = Preparation::new(InstructionSet::best(), 1);
-        let strides = [3, stride];
-        let epilogue = Epilogue::NONE;
-        TransposedConvolution::prepare(&shape, strides, &filter, &bias, epilogue, &mut preparation)
-            .map(drop)
+        let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+        TransposedConvolution::prepare(&shape, [3, stride], layer, &mut preparation).map(drop)
     };
     let bytes = |stride| {
         let preparation = &mut Preparation::new(InstructionSet::best(), 1);

@@ -1,12 +1,10 @@
 //! [`UnpackedConvolution`] of float32 images.
 
 use crate::convolution::Shape;
+pub use crate::convolution::float::Filter;
 use crate::convolution::float::taps::{Access, Taps};
-use crate::depthwise::float::{self as depthwise, Direct, Wide};
-use crate::gemm::float::{
-    Arguments, Blocking, Epilogue, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked,
-};
-use crate::image::values_needed;
+use crate::depthwise::float::{Direct, Wide};
+use crate::gemm::float::{Arguments, Blocking, Epilogue, Gemm, Panels, Unpacked};
 use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
@@ -23,20 +21,9 @@ pub struct UnpackedConvolution {
 
 #[derive(Debug)]
 enum Method {
-    Pixels(Gemm),
-    Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    Product { gemm: Gemm, access: Access, zeros: Vec<f32> },
     Depthwise(Direct),
-    Wide { wide: Wide, input_pixel_stride: usize },
-}
-
-/// What is known when it is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Filter<'a> {
-    /// `[output_channels, filter height, filter width, input channels of a group]`, or of a depthwise
-    /// convolution `[1, filter height, filter width, output_channels]`.
-    pub weights: &'a [f32],
-    /// One for each output channel.
-    pub bias: &'a [f32],
+    Wide(Wide),
 }
 
 impl UnpackedConvolution {
@@ -68,62 +55,32 @@ impl UnpackedConvolution {
         };
         if is_depthwise && Direct::suits(shape) {
             let columns = [1, shape.output_channels];
-            let panels = |_: &mut _, blocking| Panels::at_run_time(blocking, shape.taps(), columns);
+            let panels = Panels::at_run_time(Direct::blocking(set), shape.taps(), columns)?;
             let direct = Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?;
             return finished(Method::Depthwise(direct), preparation);
         }
         if is_depthwise && Wide::suits(shape) {
-            let wide = Wide::new(shape, epilogue, preparation);
-            return finished(Method::Wide { wide, input_pixel_stride }, preparation);
+            let wide = Wide::new(shape, input_pixel_stride, epilogue, preparation);
+            return finished(Method::Wide(wide), preparation);
         }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        let gemm = |scratch_values| -> Result<Gemm, TooLarge> {
-            let count = shape.output_pixels();
-            let rows = RowsPlan {
-                count,
-                line: count,
-                bytes: values_needed(
-                    shape.input_pixels(),
-                    shape.input_channels,
-                    input_pixel_stride,
-                )
-                .saturating_mul(size_of::<f32>()),
-                scratch_values,
-            };
-            let panels = Panels::at_run_time(blocking, depth, columns)?;
-            Ok(Gemm::new(set, threads, rows, panels, epilogue))
-        };
-        if shape.is_matrix_product() {
-            return finished(Method::Pixels(gemm(0)?), preparation);
-        }
         let access = Access::of(shape, input_pixel_stride == shape.input_channels);
-        let method = Method::Taps {
-            gemm: gemm(access.scratch_values(shape, blocking.rows)?)?,
-            access,
-            zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
-        };
-        finished(method, preparation)
-    }
-
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the filter is laid out as that of a depthwise convolution.
-    pub(crate) fn is_depthwise(&self) -> bool {
-        self.is_depthwise
+        let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
+        let panels = Panels::at_run_time(blocking, depth, columns)?;
+        let gemm = Gemm::new(set, threads, rows, panels, epilogue);
+        let zeros = access.zeros(shape, preparation)?;
+        finished(Method::Product { gemm, access, zeros }, preparation)
     }
 
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {
-            Method::Pixels(_) => "gemm",
-            Method::Taps { .. } => "indirect gemm",
+            Method::Product { access: Access::Plain, .. } => "gemm",
+            Method::Product { .. } => "indirect gemm",
             Method::Depthwise(_) => "direct",
-            Method::Wide { .. } => return Wide::kernel(self.set),
+            Method::Wide(_) => return Wide::kernel(self.set),
         };
         format!("{algorithm} with packing f32 {}", self.set)
     }
@@ -131,9 +88,9 @@ impl UnpackedConvolution {
     /// What is packed before the convolution.
     fn panels(&self) -> Option<&Panels> {
         match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => Some(gemm.panels()),
+            Method::Product { gemm, .. } => Some(gemm.panels()),
             Method::Depthwise(direct) => Some(direct.panels()),
-            Method::Wide { .. } => None,
+            Method::Wide(_) => None,
         }
     }
 
@@ -142,15 +99,10 @@ impl UnpackedConvolution {
         self.panels().map_or(0, |it| (it.count_values() * size_of::<f32>()).div_ceil(LINE_BYTES))
     }
 
-    /// Bytes of scratch memory that [`Self::run`] needs.
-    pub fn scratch_bytes(&self) -> usize {
-        self.checked_scratch_bytes().expect("checked when it was prepared")
-    }
-
     fn checked_scratch_bytes(&self) -> Option<usize> {
         let of_product = match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.checked_scratch_bytes()?,
-            Method::Depthwise(_) | Method::Wide { .. } => 0,
+            Method::Product { gemm, .. } => gemm.checked_scratch_bytes()?,
+            Method::Depthwise(_) | Method::Wide(_) => 0,
         };
         (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
@@ -169,7 +121,6 @@ impl UnpackedConvolution {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
-        let shape = &self.shape;
         let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
         let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
         // A depthwise filter is stored by rows, of which those of all groups have the same taps.
@@ -178,29 +129,14 @@ impl UnpackedConvolution {
         if let Some(of_columns) = self.panels() {
             of_columns.fill(Isa::of(self.set), team, columns, panels);
         }
-        let mut multiply = |gemm: &Gemm, rows: &dyn Rows, output| {
-            gemm.run_with(team, panels, Arguments { rows, residual, output, scratch });
-        };
         match &self.method {
-            Method::Pixels(gemm) => {
-                let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
-                let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
-                multiply(gemm, &rows, output);
+            Method::Product { gemm, access, zeros } => {
+                let rows = Taps::new(&self.shape, *access, input, zeros);
+                let arguments = Arguments { rows: &rows, residual, output, scratch };
+                gemm.run_with(team, panels, arguments);
             }
-            Method::Taps { gemm, access, zeros } => {
-                let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
-                multiply(gemm, &rows, output);
-            }
-            Method::Depthwise(direct) => {
-                direct.run(shape, team, panels, input, residual, output);
-            }
-            Method::Wide { wide, input_pixel_stride } => {
-                let stride = *input_pixel_stride;
-                if depthwise::check(shape, stride, &input, residual.as_ref(), &output) {
-                    let weights = depthwise::Weights { weights: filter.weights, bias: filter.bias };
-                    wide.run(shape, team, weights, input, residual, output);
-                }
-            }
+            Method::Depthwise(direct) => direct.run(team, panels, input, residual, output),
+            Method::Wide(wide) => wide.run(team, filter, input, residual, output),
         }
     }
 }
@@ -210,7 +146,7 @@ impl ImageKernel for UnpackedConvolution {
     type Element = f32;
 
     fn name(&self) -> String {
-        format!("{} {}", self.shape().name(self.is_depthwise()), self.kernel())
+        format!("{} {}", self.shape.name(self.is_depthwise), self.kernel())
     }
 
     fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
@@ -220,11 +156,11 @@ impl ImageKernel for UnpackedConvolution {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes()
+        self.checked_scratch_bytes().expect("checked when it was prepared")
     }
 
     fn arithmetic(&self) -> u64 {
-        self.shape().operations()
+        self.shape.operations()
     }
 }
 

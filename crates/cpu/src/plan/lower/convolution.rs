@@ -4,9 +4,10 @@ use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::convolution::float::Layer;
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
-use nnhal_kernels::separable_convolution::float::{Layer, SeparableConvolution};
+use nnhal_kernels::separable_convolution::float::SeparableConvolution;
 use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
@@ -61,16 +62,10 @@ pub(super) fn lower(
     let weights = value(1).weight_floats(preparation, &builder.scratch);
     let filter = weights.ok_or_else(|| value(1).unreadable())?;
     let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let inputs = [node.inputs[0]].into_iter().chain(node.inputs.get(3).copied());
     if *is_depthwise {
-        let kernel = DepthwiseConvolution::prepare(
-            shape,
-            strides.input,
-            &filter,
-            &bias,
-            epilogue,
-            preparation,
-        )?;
+        let kernel = DepthwiseConvolution::prepare(shape, strides.input, layer, preparation)?;
         return Ok(Draft::new(node, OfImages { kernel, strides }, inputs));
     }
     // Of a single pixel that is all of the image.
@@ -84,9 +79,7 @@ pub(super) fn lower(
     let kernel = nnhal_kernels::convolution::float::Convolution::prepare(
         shape,
         strides.input,
-        &filter,
-        &bias,
-        epilogue,
+        layer,
         preparation,
     )?;
     Ok(Draft::new(node, OfImages { kernel, strides }, inputs))
@@ -150,16 +143,9 @@ pub(super) fn transposed(
     let weights = value(1).weight_floats(preparation, &builder.scratch);
     let filter = weights.ok_or_else(|| value(1).unreadable())?;
     let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
-    let epilogue = float_epilogue(epilogue);
+    let layer = Layer { filter: &filter, bias: &bias, epilogue: float_epilogue(epilogue) };
     let PixelStrides { input, output, .. } = strides;
-    let kernel = TransposedConvolution::prepare(
-        shape,
-        [input, output],
-        &filter,
-        &bias,
-        epilogue,
-        preparation,
-    )?;
+    let kernel = TransposedConvolution::prepare(shape, [input, output], layer, preparation)?;
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
 }
 

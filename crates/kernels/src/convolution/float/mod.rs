@@ -1,11 +1,177 @@
 //! [`Convolution`] of float32 images.
 
+mod layer;
 mod narrow;
-mod packed;
-mod prepared;
+mod pass;
 pub(crate) mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
 mod winograd;
 
-pub use packed::Convolution;
+use crate::convolution::Shape;
+use crate::gemm::float::few_columns::{self, FewColumns};
+use crate::gemm::float::{Arguments, Blocking, PackedProduct, Panels};
+use crate::of_images::{ImageKernel, Images};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+pub use layer::{Filter, Layer};
+use narrow::Narrow;
+pub(crate) use pass::Pass;
+use taps::{Access, Taps};
+use winograd::Winograd;
+
+/// A convolution with its filter packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct Convolution {
+    shape: Shape,
+    set: InstructionSet,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    /// A row of the product is what an output pixel sees.
+    Product { product: PackedProduct, access: Access, zeros: Vec<f32> },
+    /// The same, of few output channels.
+    FewOutputs { product: FewColumns, access: Access, zeros: Vec<f32> },
+    /// A tile of pixels of an image of few channels, row by row of it.
+    Narrow(Narrow),
+    /// Transforms around products of fewer values.
+    Winograd(Winograd),
+}
+
+impl Method {
+    /// The fastest one.
+    fn new(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        layer: Layer<'_>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let set = preparation.set();
+        if preparation.allows_winograd() && Winograd::suits(shape, set) {
+            return Winograd::new(shape, layer, preparation).map(Self::Winograd);
+        }
+        let Layer { filter, bias, epilogue } = layer;
+        let is_contiguous = input_pixel_stride == shape.input_channels;
+        let access = Access::of(shape, is_contiguous);
+        let [segments, segment_depth] = access.segments(shape);
+        let sizes = few_columns::Sizes { columns: shape.output_channels, segments, segment_depth };
+        if shape.groups == 1 && access != Access::Copies && FewColumns::suits(set, sizes) {
+            let rows = access.plan(shape, input_pixel_stride, sizes.block())?;
+            let zeros = access.zeros(shape, preparation)?;
+            let product = FewColumns::new(rows, sizes, epilogue, [filter, bias], preparation)?;
+            return Ok(Self::FewOutputs { product, access, zeros });
+        }
+        let depth = shape.taps() * shape.group_input_channels();
+        let columns = [shape.groups, shape.group_output_channels()];
+        if access != Access::Plain && Narrow::suits(shape, is_contiguous) {
+            let (blocking, bias) = (Blocking::of(set), |n: usize| bias[n]);
+            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
+            return Narrow::new(shape, panels, epilogue, preparation).map(Self::Narrow);
+        }
+        let blocking = Blocking::for_columns(set, shape.group_output_channels());
+        let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
+        let (rows, sizes) = ((rows, shape.output[0] * shape.output[1]), (depth, columns));
+        let product =
+            PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)?;
+        Ok(Self::Product { product, access, zeros: access.zeros(shape, preparation)? })
+    }
+}
+
+impl Convolution {
+    /// Packs the filter, `[output_channels, filter height, filter width, input channels of a group]`,
+    /// and the bias, one for each output channel, and cuts the work. The input's pixels will be
+    /// `input_pixel_stride` values from one to the next.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
+    /// says.
+    pub fn prepare(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        layer: Layer<'_>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        shape.check();
+        layer.check(shape.filter_values(), shape.output_channels, preparation);
+        let method = Method::new(shape, input_pixel_stride, layer, preparation)?;
+        Ok(Self { shape: *shape, set: preparation.set(), method })
+    }
+
+    /// Algorithm, type and instruction set, for profiles.
+    pub fn kernel(&self) -> String {
+        let algorithm = match &self.method {
+            Method::Product { product, access, .. } => {
+                let (before, behind) = match access {
+                    Access::Plain => ("", ""),
+                    Access::Pixels => ("indirect ", ""),
+                    Access::Spans => ("indirect ", " by rows"),
+                    Access::Copies => ("im2col ", ""),
+                };
+                return format!("{before}{}{behind} f32 {}", product.name(), self.set);
+            }
+            Method::FewOutputs { .. } => "dot products",
+            Method::Winograd(_) => "winograd",
+            Method::Narrow(_) => "direct",
+        };
+        format!("{algorithm} f32 {}", self.set)
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is smaller than the
+    /// shape says, or the input's pixels are not at the stride that was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        match &self.method {
+            Method::Product { product, access, zeros } => {
+                let rows = Taps::new(&self.shape, *access, input, zeros);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
+            }
+            Method::FewOutputs { product, access, zeros } => {
+                let rows = Taps::new(&self.shape, *access, input, zeros);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
+            }
+            Method::Narrow(narrow) => narrow.run(team, input, residual, output, scratch),
+            Method::Winograd(winograd) => winograd.run(team, input, residual, output, scratch),
+        }
+    }
+}
+
+/// Inputs: the image, and the residual operand if there is one.
+impl ImageKernel for Convolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape.name(false), self.kernel())
+    }
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.residual(1), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Product { product, .. } => product.scratch_bytes(),
+            Method::FewOutputs { product, .. } => product.scratch_bytes(),
+            Method::Narrow(narrow) => narrow.scratch_bytes(),
+            Method::Winograd(winograd) => winograd.scratch_bytes(),
+        }
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
+    }
+}

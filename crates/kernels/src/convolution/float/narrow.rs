@@ -5,13 +5,13 @@
 //! image with padding at both ends, copied while they are in use, and its columns are at a distance.
 #![allow(unsafe_code)]
 
+use super::Pass;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
 use crate::packing::product;
 use crate::parts::shared_tasks;
-use crate::team::Pace;
-use crate::team::part;
+use crate::team::{Pace, part};
 use crate::unrolled::unrolled;
 use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
@@ -100,63 +100,40 @@ impl Narrow {
         Ok(Self { shape: *shape, isa, panels, runs, epilogue, pixels, row_values, parts })
     }
 
-    pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
-        self.parts * shape.filter[0] * self.row_values * size_of::<f32>()
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.parts * self.shape.filter[0] * self.row_values * size_of::<f32>()
     }
 
     /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is too small, or the shape
-    /// is another.
+    /// If the input, the residual operand, the output or the scratch memory is too small, or there are gaps between the
+    /// input's pixels.
     pub(super) fn run(
         &self,
-        shape: &Shape,
         team: &mut Team,
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
-        assert_eq!(*shape, self.shape, "another shape");
-        let (channels, columns) = (shape.input_channels, shape.output_channels);
-        input.check("input", shape.input_pixels(), channels);
-        assert_eq!(input.pixel_stride, channels, "gaps between pixels");
-        let needed = output.check("output", shape.output_pixels(), columns);
-        if let Some(residual) = residual {
-            residual.check("residual operand", shape.output_pixels(), columns);
-        }
-        if needed == 0 {
-            return;
-        }
+        let shape = &self.shape;
+        let channels = shape.input_channels;
+        let Some(pass) = Pass::new(shape, channels, input, residual, output) else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
-        assert!(size_of_val(scratch) >= self.scratch_bytes(shape), "too little scratch");
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
         let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
         assert!(columns * channels <= self.row_values, "{columns} columns of a row");
-        let output_stride = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
         let scratch = DisjointOutput::new(scratch);
-        let pass = Pass { narrow: self, input: input.values, residual, output_stride, output };
         let by_task = shape.filter[0] * self.row_values;
         team.run_long(self.parts, &|task, stop| {
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };
             let lines = part(shape.batch * shape.output[0], self.parts, task);
-            pass.lines(lines, scratch, Pace::new(stop));
+            self.lines(&pass, lines, scratch, Pace::new(stop));
         });
     }
-}
 
-/// A convolution that is being computed.
-struct Pass<'a> {
-    narrow: &'a Narrow,
-    input: &'a [f32],
-    residual: Option<Image<'a, f32>>,
-    output_stride: usize,
-    output: DisjointOutput<'a, f32>,
-}
-
-impl Pass<'_> {
-    fn lines(&self, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
-        let Narrow { shape, row_values, .. } = *self.narrow;
+    fn lines(&self, pass: &Pass<'_>, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
+        let Self { shape, row_values, .. } = *self;
         let height = shape.filter[0];
         // Of each row, what stays: padding.
         for block in pace.blocks(scratch.len(), 1) {
@@ -187,35 +164,15 @@ impl Pass<'_> {
             for (index, place) in rows[height - new..].iter().enumerate() {
                 // SAFETY: the scratch memory has `row_values` values for each place, and no other slice of them is in use.
                 let to = unsafe { std::slice::from_raw_parts_mut(*place, row_values) };
-                self.copy(image, row + index, to, &mut pace);
+                copy(pass, [image, row + index], to, &mut pace);
             }
-            self.line(line, rows, &mut pace);
-        }
-    }
-
-    /// A row of the image, behind the padding in front of it, as much of it as there is room for.
-    fn copy(&self, image: usize, row: usize, to: &mut [f32], pace: &mut Pace<'_>) {
-        let shape = &self.narrow.shape;
-        let [height, width] = shape.input;
-        let channels = shape.input_channels;
-        let padding = (shape.padding_before[1] * channels).min(to.len());
-        let to = &mut to[padding..];
-        let count = (width * channels).min(to.len());
-        let to = &mut to[..count];
-        match row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) {
-            Some(y) => {
-                let from = &self.input[(image * height + y) * width * channels..][..count];
-                for block in pace.blocks(count, 1) {
-                    to[block.clone()].copy_from_slice(&from[block]);
-                }
-            }
-            None => to.fill(0.0),
+            self.line(pass, line, rows, &mut pace);
         }
     }
 
     /// A line of the output, all channels.
-    fn line(&self, line: usize, rows: &[*mut f32], pace: &mut Pace<'_>) {
-        let Narrow { shape, isa, panels, runs, epilogue, pixels, .. } = self.narrow;
+    fn line(&self, pass: &Pass<'_>, line: usize, rows: &[*mut f32], pace: &mut Pace<'_>) {
+        let Self { shape, isa, panels, runs, epilogue, pixels, .. } = self;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
         let mut x = 0;
@@ -227,7 +184,7 @@ impl Pass<'_> {
             x = x.min(width - pixels);
             for run in runs {
                 let panel = &run.first;
-                let start = |stride| (line * width + x) * stride + panel.columns.start;
+                let (pixel, channel) = (line * width + x, panel.columns.start);
                 let tile = Tile {
                     rows,
                     offset: x * step,
@@ -236,12 +193,10 @@ impl Pass<'_> {
                     panel: panels.values_of_run(panels.all_values(), run).as_ptr(),
                     panels: run.count,
                     target: Target {
-                        output: self.output.pointer(start(self.output_stride)),
-                        output_stride: self.output_stride,
-                        residual: self.residual.map(|residual| {
-                            residual.values[start(residual.pixel_stride)..].as_ptr()
-                        }),
-                        residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                        output: pass.output(pixel, channel),
+                        output_stride: pass.output_stride,
+                        residual: pass.residual(pixel, channel),
+                        residual_stride: pass.residual_stride(),
                         columns: panel.columns.len(),
                     },
                     epilogue,
@@ -255,6 +210,26 @@ impl Pass<'_> {
             }
             x += pixels;
         }
+    }
+}
+
+/// A row of the image, behind the padding in front of it, as much of it as there is room for.
+fn copy(pass: &Pass<'_>, [image, row]: [usize; 2], to: &mut [f32], pace: &mut Pace<'_>) {
+    let shape = pass.shape;
+    let [height, width] = shape.input;
+    let channels = shape.input_channels;
+    let padding = (shape.padding_before[1] * channels).min(to.len());
+    let to = &mut to[padding..];
+    let count = (width * channels).min(to.len());
+    let to = &mut to[..count];
+    match row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) {
+        Some(y) => {
+            let from = &pass.input.values[(image * height + y) * width * channels..][..count];
+            for block in pace.blocks(count, 1) {
+                to[block.clone()].copy_from_slice(&from[block]);
+            }
+        }
+        None => to.fill(0.0),
     }
 }
 

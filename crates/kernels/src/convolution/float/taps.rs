@@ -2,17 +2,20 @@
 //! that it sees.
 #![allow(unsafe_code)]
 
-use crate::TooLarge;
 use crate::convolution::Shape;
-use crate::gemm::float::{MOST_SEGMENTS, Rows};
+use crate::gemm::float::{MOST_SEGMENTS, Rows, RowsPlan};
 use crate::image::values_needed;
 use crate::packing::product;
+use crate::{Image, Preparation, TooLarge};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// How the input pixels that an output pixel sees become segments of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
+    /// One segment, the channels of the only pixel that is seen, which has the output pixel's number: the convolution is a
+    /// matrix product of the pixels.
+    Plain,
     /// A segment for each tap, the channels of one pixel, read in place.
     Pixels,
     /// A segment for each row of the filter, pixels that are side by side, read in place where none
@@ -29,6 +32,9 @@ const FEW_CHANNELS: usize = 16;
 impl Access {
     /// The one that suits a shape. `contiguous` says whether pixels are side by side without gaps.
     pub(crate) fn of(shape: &Shape, contiguous: bool) -> Self {
+        if shape.is_matrix_product() {
+            return Self::Plain;
+        }
         let spans = shape.groups == 1
             && contiguous
             && shape.input_channels <= FEW_CHANNELS
@@ -46,25 +52,67 @@ impl Access {
     pub(crate) fn segments(self, shape: &Shape) -> [usize; 2] {
         let channels = shape.group_input_channels();
         match self {
+            Self::Plain => [1, channels],
             Self::Pixels => [shape.taps(), channels],
             Self::Spans => [shape.filter[0], channels * shape.filter[1]],
             Self::Copies => [1, channels * shape.taps()],
         }
     }
 
-    /// Scratch values for `rows` output pixels.
+    /// What is known of the rows before there is an image, of which this many are located together.
+    ///
+    /// # Errors
+    /// If they want more scratch memory than can be addressed.
+    pub(crate) fn plan(
+        self,
+        shape: &Shape,
+        input_pixel_stride: usize,
+        rows: usize,
+    ) -> Result<RowsPlan, TooLarge> {
+        let values = values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride);
+        let scratch_values = self.scratch_values(shape, rows);
+        Ok(RowsPlan {
+            count: shape.output_pixels(),
+            line: shape.output_pixels(),
+            bytes: values.saturating_mul(size_of::<f32>()),
+            scratch_values: scratch_values.ok_or(TooLarge::beyond_addresses("scratch memory"))?,
+        })
+    }
+
+    /// Scratch values for `rows` output pixels, if they can be addressed.
+    fn scratch_values(self, shape: &Shape, rows: usize) -> Option<usize> {
+        match self {
+            Self::Plain | Self::Pixels => Some(0),
+            Self::Spans | Self::Copies => {
+                let [height, width] = shape.filter;
+                product(&[rows, height, width, shape.input_channels])
+            }
+        }
+    }
+
+    /// The zeros that [`Taps::new`] wants.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(crate) fn zeros(
+        self,
+        shape: &Shape,
+        preparation: &mut Preparation,
+    ) -> Result<Vec<f32>, TooLarge> {
+        preparation.filled(0.0, self.zeros_needed(shape)?, "zeros")
+    }
+
+    /// How many there are.
     ///
     /// # Errors
     /// If they are beyond what can be addressed.
-    pub(crate) fn scratch_values(self, shape: &Shape, rows: usize) -> Result<usize, TooLarge> {
-        match self {
-            Self::Pixels => Ok(0),
-            Self::Spans | Self::Copies => {
-                let [height, width] = shape.filter;
-                let values = product(&[rows, height, width, shape.input_channels]);
-                values.ok_or(TooLarge::beyond_addresses("scratch memory"))
-            }
-        }
+    pub(crate) fn zeros_needed(self, shape: &Shape) -> Result<usize, TooLarge> {
+        let zeros = match self {
+            Self::Plain => Some(0),
+            Self::Spans => shape.input_channels.checked_mul(shape.filter[1]),
+            Self::Pixels | Self::Copies => Some(shape.input_channels),
+        };
+        zeros.ok_or(TooLarge::beyond_addresses("zeros"))
     }
 }
 
@@ -72,47 +120,36 @@ impl Access {
 pub(crate) struct Taps<'a> {
     shape: &'a Shape,
     access: Access,
-    values: &'a [f32],
-    pixel_stride: usize,
+    input: Image<'a, f32>,
     /// As many zeros as the input has channels, or a row of the filter sees values.
     zeros: &'a [f32],
 }
 
 impl<'a> Taps<'a> {
-    /// How many zeros [`Self::new`] wants.
-    ///
-    /// # Errors
-    /// If they are beyond what can be addressed.
-    pub(crate) fn zeros_needed(shape: &Shape, access: Access) -> Result<usize, TooLarge> {
-        let zeros = match access {
-            Access::Spans => shape.input_channels.checked_mul(shape.filter[1]),
-            Access::Pixels | Access::Copies => Some(shape.input_channels),
-        };
-        zeros.ok_or(TooLarge::beyond_addresses("zeros"))
-    }
-
     /// # Panics
     /// If there are fewer values or zeros than needed.
     pub(crate) fn new(
         shape: &'a Shape,
         access: Access,
-        values: &'a [f32],
-        pixel_stride: usize,
+        input: Image<'a, f32>,
         zeros: &'a [f32],
     ) -> Self {
-        let needed = values_needed(shape.input_pixels(), shape.input_channels, pixel_stride);
-        assert!(values.len() >= needed, "the input is too small");
-        let wanted = Self::zeros_needed(shape, access);
+        input.check("input", shape.input_pixels(), shape.input_channels);
+        let wanted = access.zeros_needed(shape);
         assert!(wanted.is_ok_and(|wanted| zeros.len() >= wanted), "too few zeros");
-        assert!(access != Access::Spans || pixel_stride == shape.input_channels, "gaps in a span");
-        Self { shape, access, values, pixel_stride, zeros }
+        let is_contiguous = input.pixel_stride == shape.input_channels;
+        assert!(access != Access::Spans || is_contiguous, "gaps in a span");
+        Self { shape, access, input, zeros }
     }
 
     /// The address of a pixel's first channel.
     fn pixel(&self, n: usize, y: usize, x: usize) -> *const f32 {
         let [height, width] = self.shape.input;
         debug_assert!(n < self.shape.batch && y < height && x < width);
-        self.values.as_ptr().wrapping_add(((n * height + y) * width + x) * self.pixel_stride)
+        self.input
+            .values
+            .as_ptr()
+            .wrapping_add(((n * height + y) * width + x) * self.input.pixel_stride)
     }
 
     /// The values of a pixel that some tap sees.
@@ -121,8 +158,8 @@ impl<'a> Taps<'a> {
         let position = self.shape.input_position(0, y, i).zip(self.shape.input_position(1, x, j));
         let Some((y, x)) = position else { return &self.zeros[..channels] };
         let [height, width] = self.shape.input;
-        let start = ((n * height + y) * width + x) * self.pixel_stride;
-        &self.values[start..start + channels]
+        let start = ((n * height + y) * width + x) * self.input.pixel_stride;
+        &self.input.values[start..start + channels]
     }
 
     /// Addresses for a run of output pixels of one output row.
@@ -136,8 +173,9 @@ impl<'a> Taps<'a> {
         let shape = self.shape;
         let [filter_height, filter_width] = shape.filter;
         let channels = shape.input_channels;
-        let step = shape.stride[1] * self.pixel_stride;
+        let step = shape.stride[1] * self.input.pixel_stride;
         match self.access {
+            Access::Plain => unreachable!("`locate` has found them"),
             Access::Pixels => {
                 for i in 0..filter_height {
                     let input_y = shape.input_position(0, y, i);
@@ -222,7 +260,7 @@ impl<'a> Taps<'a> {
     }
 }
 
-// SAFETY: the values of all groups are the channels of a pixel (`Pixels`), of the pixels that a row of the
+// SAFETY: the values of all groups are the channels of a pixel (`Plain`, `Pixels`), of the pixels that a row of the
 // filter sees (`Spans`), or of those that all taps see (`Copies`). An address is that of a pixel within
 // the input (`input_position` gives no other, and `locate` has checked that the output pixels exist), all
 // of whose channels exist, as `new` has checked; or of the zeros, whose number `new` has checked; or of a
@@ -249,6 +287,15 @@ unsafe impl Rows for Taps<'_> {
 
     fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
         assert!(rows.end <= self.shape.output_pixels(), "pixels that are not there");
+        if self.access == Access::Plain {
+            let Image { values, pixel_stride } = self.input;
+            let first = values.as_ptr().wrapping_add(rows.start * pixel_stride);
+            // Pixels that are there, so that nothing wraps; with a check they would not be located side by side.
+            for (index, to) in to.iter_mut().enumerate() {
+                to.write(first.wrapping_add(index.wrapping_mul(pixel_stride)));
+            }
+            return;
+        }
         let [height, width] = self.shape.output;
         let (mut line, mut x) = (rows.start / width, rows.start % width);
         let mut done = 0;

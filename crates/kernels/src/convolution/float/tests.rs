@@ -1,11 +1,7 @@
-use super::packed::{Convolution, Method};
-use super::winograd::Winograd;
-use crate::Lines;
-use crate::convolution::Shape;
+use super::*;
 use crate::convolution::tile_size::TileSize;
-use crate::gemm::float::Epilogue;
 use crate::packing::prepared_twice;
-use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
+use crate::{Epilogue, Lines};
 use proptest::prelude::*;
 
 /// Small whole numbers and halves, whose sums of products are exact in any order.
@@ -130,10 +126,11 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
     let bias = numbers(seed ^ 2, shape.output_channels);
     let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
     let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
+    let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let expected = defined(shape, input, &filter, &bias);
     for set in InstructionSet::available() {
         let kernel = prepared_twice(set, threads, |preparation| {
-            Convolution::prepare(shape, stride, &filter, &bias, epilogue, preparation)
+            Convolution::prepare(shape, stride, layer, preparation)
         });
         // Plain sums of these numbers are exact, and so are those that small tiles are transformed into; the others mix
         // neighbours with factors that round, so that their errors are those of the largest sum around.
@@ -246,15 +243,8 @@ fn few_output_channels_are_dot_products_where_the_depth_is_worth_it() {
             .skip(1)
             .map(|set| {
                 let mut preparation = Preparation::new(set, 1).without_winograd();
-                let none = Epilogue::NONE;
-                let kernel = Convolution::prepare(
-                    &shape,
-                    input_channels,
-                    &filter,
-                    &bias,
-                    none,
-                    &mut preparation,
-                );
+                let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+                let kernel = Convolution::prepare(&shape, input_channels, layer, &mut preparation);
                 matches!(kernel.unwrap().method, Method::FewOutputs { .. })
             })
             .collect::<Vec<_>>()
@@ -331,15 +321,10 @@ fn a_deep_product_with_weights_beyond_the_cache() {
 #[should_panic(expected = "the input is too small")]
 fn a_short_input_is_refused() {
     let filter = vec![0.0; PLAIN.filter_values()];
-    let kernel = Convolution::prepare(
-        &PLAIN,
-        3,
-        &filter,
-        &[0.0; 40],
-        Epilogue::NONE,
-        &mut Preparation::new(InstructionSet::Portable, 1),
-    )
-    .unwrap();
+    let layer = Layer { filter: &filter, bias: &[0.0; 40], epilogue: Epilogue::NONE };
+    let mut preparation = Preparation::new(InstructionSet::Portable, 1);
+    let kernel = Convolution::prepare(&PLAIN, 3, layer, &mut preparation).unwrap();
+    drop(preparation);
     let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
     let mut output = vec![0.0; PLAIN.output_pixels() * 40];
     kernel.run(
@@ -447,9 +432,8 @@ fn winograd_rounds_little_more_than_a_plain_sum() {
     let expected = defined(&shape, input, &filter, &bias);
     let greatest = expected.iter().fold(0.0, |most, sum| sum.0.abs().max(most));
     let error = |mut preparation: Preparation| {
-        let none = Epilogue::NONE;
-        let kernel = Convolution::prepare(&shape, 64, &filter, &bias, none, &mut preparation);
-        let kernel = kernel.unwrap();
+        let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+        let kernel = Convolution::prepare(&shape, 64, layer, &mut preparation).unwrap();
         drop(preparation);
         let mut output = vec![0.0; expected.len()];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
@@ -484,7 +468,8 @@ fn channels_that_do_not_fill_vectors_are_not_transformed() {
     };
     let (filter, bias) = (vec![0.0; shape.filter_values()], [0.0; 33]);
     let mut preparation = Preparation::new(InstructionSet::best(), 1);
-    let _ = Winograd::new(&shape, &filter, &bias, Epilogue::NONE, &mut preparation);
+    let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+    let _ = Winograd::new(&shape, layer, &mut preparation);
 }
 
 fn named(filter: [usize; 2], groups: usize) -> Shape {

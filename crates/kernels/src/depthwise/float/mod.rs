@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 mod microkernel;
-mod prepared;
 mod sliding;
 #[cfg(test)]
 mod tests;
@@ -10,19 +9,19 @@ mod wide;
 mod window;
 
 use crate::convolution::Shape;
-use crate::convolution::float::Convolution;
-use crate::disjoint::DisjointOutput;
+use crate::convolution::float::{Convolution, Filter, Layer, Pass};
+use crate::depthwise::by_channel;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
+use crate::of_images::{ImageKernel, Images};
 use crate::packing::PackedValues;
 use crate::parts::shared_tasks;
-use crate::team::Pace;
-use crate::team::part;
+use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
 use std::ops::Range;
-pub(crate) use wide::{Weights, Wide};
+pub(crate) use wide::Wide;
 
 /// Filters of more taps are left to [`Wide`], so that the addresses of a tile's taps fit on the stack.
 const MOST_TAPS: usize = 64;
@@ -32,7 +31,6 @@ const MOST_TAPS: usize = 64;
 pub struct DepthwiseConvolution {
     shape: Shape,
     set: InstructionSet,
-    input_pixel_stride: usize,
     method: Method,
 }
 
@@ -80,58 +78,35 @@ impl DepthwiseConvolution {
     pub fn prepare(
         shape: &Shape,
         input_pixel_stride: usize,
-        filter: &[f32],
-        bias: &[f32],
-        epilogue: Epilogue,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         shape.check();
-        let (channels, taps) = (shape.output_channels, shape.taps());
+        let stride = input_pixel_stride;
+        let Layer { filter, bias, epilogue } = layer;
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
-        preparation.check_count(filter.len(), taps * channels, "values of the filter");
-        assert_eq!(bias.len(), channels, "values of the bias");
-        let weight = |c, tap| filter[tap * channels + c];
-        let panels = |preparation: &mut _, blocking| {
-            Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
-        };
+        layer.check(shape.taps() * shape.output_channels, shape.output_channels, preparation);
         let method = if Sliding::suits(shape) {
-            let panels = panels(preparation, Sliding::blocking(preparation.set()))?;
-            let stride = input_pixel_stride;
+            let panels = panels(shape, layer, Sliding::blocking(preparation.set()), preparation)?;
             let threads = preparation.threads();
             Method::Sliding(Sliding::new(shape, stride, panels, epilogue, threads, preparation)?)
         } else if Direct::suits(shape) {
-            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?)
+            let panels = panels(shape, layer, Direct::blocking(preparation.set()), preparation)?;
+            Method::Direct(Direct::new(shape, stride, panels, epilogue, preparation)?)
         } else if Wide::suits(shape) {
             let weights = preparation.pack(shape.filter_values(), |to: &mut [f32], pace| {
                 for block in pace.blocks(to.len(), 1) {
                     to[block.clone()].copy_from_slice(&filter[block]);
                 }
             })?;
-            let wide = Wide::new(shape, epilogue, preparation);
+            let wide = Wide::new(shape, stride, epilogue, preparation);
             Method::Wide { wide, weights, bias: preparation.copied(bias, "a bias")? }
         } else {
-            let values = shape.filter_values();
-            let mut transposed = preparation.filled(0.0, values, "weights by channel")?;
-            if !preparation.is_restoring() {
-                for at in preparation.pace().blocks(values, 4).flatten() {
-                    transposed[at] = filter[at % taps * channels + at / taps];
-                }
-            }
-            Method::Grouped(Convolution::prepare(
-                shape,
-                input_pixel_stride,
-                &transposed,
-                bias,
-                epilogue,
-                preparation,
-            )?)
+            let filter = by_channel(filter, shape, preparation)?;
+            let layer = Layer { filter: &filter, ..layer };
+            Method::Grouped(Convolution::prepare(shape, stride, layer, preparation)?)
         };
-        Ok(Self { shape: *shape, set: preparation.set(), input_pixel_stride, method })
-    }
-
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
+        Ok(Self { shape: *shape, set: preparation.set(), method })
     }
 
     /// Algorithm, type and instruction set, for profiles.
@@ -141,14 +116,6 @@ impl DepthwiseConvolution {
             Method::Direct(_) => format!("direct f32 {}", self.set),
             Method::Wide { .. } => Wide::kernel(self.set),
             Method::Grouped(convolution) => convolution.kernel(),
-        }
-    }
-
-    /// Bytes of scratch memory that [`Self::run`] needs.
-    pub fn scratch_bytes(&self) -> usize {
-        match &self.method {
-            Method::Sliding(_) | Method::Direct(_) | Method::Wide { .. } => 0,
-            Method::Grouped(convolution) => convolution.scratch_bytes(),
         }
     }
 
@@ -166,18 +133,14 @@ impl DepthwiseConvolution {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
-        let shape = &self.shape;
         match &self.method {
-            Method::Sliding(sliding) => sliding.run(shape, team, input, residual, output),
+            Method::Sliding(sliding) => sliding.run(team, input, residual, output),
             Method::Direct(direct) => {
-                let weights = direct.panels.all_values();
-                direct.run(shape, team, weights, input, residual, output);
+                direct.run(team, direct.panels.all_values(), input, residual, output);
             }
             Method::Wide { wide, weights, bias } => {
-                if check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
-                    let weights = Weights { weights: weights.values(), bias };
-                    wide.run(shape, team, weights, input, residual, output);
-                }
+                let filter = Filter { weights: weights.values(), bias };
+                wide.run(team, filter, input, residual, output);
             }
             Method::Grouped(convolution) => {
                 convolution.run(team, input, residual, output, scratch);
@@ -186,26 +149,45 @@ impl DepthwiseConvolution {
     }
 }
 
-/// Whether there is anything to compute.
-///
-/// # Panics
-/// If an image is smaller than the shape says, or the input's pixels have another stride.
-pub(crate) fn check(
-    shape: &Shape,
-    input_pixel_stride: usize,
-    input: &Image<'_, f32>,
-    residual: Option<&Image<'_, f32>>,
-    output: &ImageMut<'_, f32>,
-) -> bool {
-    let channels = shape.output_channels;
-    input.check("input", shape.input_pixels(), shape.input_channels);
-    assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");
-    let needed = output.check("output", shape.output_pixels(), channels);
-    if let Some(residual) = residual {
-        residual.check("residual operand", shape.output_pixels(), channels);
+/// Inputs: the image, and the residual operand if there is one.
+impl ImageKernel for DepthwiseConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape.name(true), self.kernel())
     }
-    needed > 0
+
+    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, others } = images;
+        self.run(team, input, others.residual(1), output, scratch);
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Sliding(_) | Method::Direct(_) | Method::Wide { .. } => 0,
+            Method::Grouped(convolution) => convolution.scratch_bytes(),
+        }
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
+    }
 }
+
+/// The packed filter of a depthwise convolution: a row for each tap.
+pub(crate) fn panels(
+    shape: &Shape,
+    Layer { filter, bias, .. }: Layer<'_>,
+    blocking: Blocking,
+    preparation: &mut Preparation,
+) -> Result<Panels, TooLarge> {
+    let channels = shape.output_channels;
+    let weight = |c, tap| filter[tap * channels + c];
+    Panels::pack(preparation, blocking, shape.taps(), [1, channels], |c| bias[c], weight)
+}
+
+/// Panels of a line that are computed without a question whether to go on.
+const MOST_PANELS: usize = 1024;
 
 /// A task should take a few microseconds at least; a thread does some 30 multiplications in a
 /// nanosecond here.
@@ -217,6 +199,12 @@ impl Direct {
         shape.input_channels == shape.output_channels && (1..=MOST_TAPS).contains(&shape.taps())
     }
 
+    /// How filters are packed for it.
+    pub(crate) fn blocking(set: InstructionSet) -> Blocking {
+        let vectors = microkernel::most_vectors(Isa::of(set).registers());
+        Blocking { vectors, ..Blocking::of(set) }
+    }
+
     pub(crate) fn panels(&self) -> &Panels {
         &self.panels
     }
@@ -224,14 +212,12 @@ impl Direct {
     pub(crate) fn new(
         shape: &Shape,
         pixel_stride: usize,
-        panels: impl FnOnce(&mut Preparation, Blocking) -> Result<Panels, TooLarge>,
+        panels: Panels,
         epilogue: Epilogue,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let (set, threads) = (preparation.set(), preparation.threads());
-        let vectors = microkernel::most_vectors(Isa::of(set).registers());
-        let blocking = Blocking { vectors, ..Blocking::of(set) };
-        let panels = panels(preparation, blocking)?;
+        let blocking = Self::blocking(set);
         panels.check(blocking, shape.taps(), [1, shape.output_channels]);
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
@@ -267,25 +253,19 @@ impl Direct {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
-    /// another than was prepared for.
+    /// If an image is smaller than the shape says, or the stride of the input's pixels is another than was prepared for.
     pub(crate) fn run(
         &self,
-        shape: &Shape,
         team: &mut Team,
         weights: &[f32],
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
-        assert_eq!(*shape, self.shape, "another shape");
-        if !check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
-            return;
-        }
+        let shape = &self.shape;
+        let pass = Pass::new(shape, self.input_pixel_stride, input, residual, output);
+        let Some(pass) = pass else { return };
         let lines = shape.batch * shape.output[0];
-        let output_stride = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
-        let pass = Pass { direct: self, weights, shape, input, residual, output_stride, output };
         team.run_long(self.line_parts * self.panel_parts, &|task, stop| {
             let mut pace = Pace::new(stop);
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
@@ -293,33 +273,23 @@ impl Direct {
                 // Mostly all of them.
                 for first in panels.clone().step_by(MOST_PANELS) {
                     let panels = first..panels.end.min(first + MOST_PANELS);
-                    pass.line(line, panels, &mut pace);
+                    self.line(&pass, weights, line, panels, &mut pace);
                 }
             }
         });
     }
-}
 
-/// Panels of a line that are computed without a question whether to go on.
-const MOST_PANELS: usize = 1024;
-
-/// A convolution that is being computed.
-struct Pass<'a> {
-    direct: &'a Direct,
-    /// The values of all panels.
-    weights: &'a [f32],
-    shape: &'a Shape,
-    input: Image<'a, f32>,
-    residual: Option<Image<'a, f32>>,
-    output_stride: usize,
-    output: DisjointOutput<'a, f32>,
-}
-
-impl Pass<'_> {
     /// Some channels of one output line.
-    fn line(&self, line: usize, panels: Range<usize>, pace: &mut Pace<'_>) {
-        let shape = self.shape;
-        let products = panels.len() * self.direct.blocking.columns() * shape.taps();
+    fn line(
+        &self,
+        pass: &Pass<'_>,
+        weights: &[f32],
+        line: usize,
+        panels: Range<usize>,
+        pace: &mut Pace<'_>,
+    ) {
+        let shape = &self.shape;
+        let products = panels.len() * self.blocking.columns() * shape.taps();
         let [height, width] = shape.output;
         let (n, y) = (line / height, line % height);
         let [filter_height, filter_width] = shape.filter;
@@ -341,29 +311,23 @@ impl Pass<'_> {
             } else if interior.0 <= xs.start && xs.end <= interior.1 {
                 let x = xs.start * shape.stride[1] - shape.padding_before[1];
                 let y = shape.input_position(0, y, first).unwrap_or(0);
-                let distances = &self.direct.distances[taps.clone()];
+                let distances = &self.distances[taps.clone()];
                 // From the first tap that is not skipped on.
-                let origin = self.pixel([n, y, x]).wrapping_offset(distances[0].wrapping_neg());
-                let step = shape.stride[1] * self.input.pixel_stride;
+                let origin = pass.input([n, y, x]).wrapping_offset(distances[0].wrapping_neg());
+                let step = shape.stride[1] * pass.input.pixel_stride;
                 Taps::Regular { origin, distances, step }
             } else {
-                Taps::Table(self.locate(&mut table, [n, y], taps.clone(), xs.clone()))
+                Taps::Table(self.locate(pass, &mut table, [n, y], taps.clone(), xs.clone()))
             };
-            self.tile(taps_of_tile, taps.start, line * width + xs.start, xs.len(), panels.clone());
+            let pixels = line * width + xs.start..line * width + xs.end;
+            self.tile(pass, weights, taps_of_tile, taps.start, pixels, panels.clone());
         }
-    }
-
-    /// The address of an input pixel.
-    fn pixel(&self, [n, y, x]: [usize; 3]) -> *const f32 {
-        let [height, width] = self.shape.input;
-        debug_assert!(n < self.shape.batch && y < height && x < width);
-        let pixel = (n * height + y) * width + x;
-        self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
     }
 
     /// The addresses of what some pixels of a line see through some taps.
     fn locate<'t>(
         &self,
+        pass: &Pass<'_>,
         table: &'t mut [*const f32],
         [n, y]: [usize; 2],
         taps: Range<usize>,
@@ -375,24 +339,25 @@ impl Pass<'_> {
             let input_y = self.shape.input_position(0, y, i);
             for (x, address) in xs.clone().zip(table) {
                 *address = match input_y.zip(self.shape.input_position(1, x, j)) {
-                    Some((y, x)) => self.pixel([n, y, x]),
-                    None => self.direct.zeros.as_ptr(),
+                    Some((y, x)) => pass.input([n, y, x]),
+                    None => self.zeros.as_ptr(),
                 };
             }
         }
         table
     }
 
-    /// Some channels of some pixels from `pixel` on.
+    /// Some channels of some pixels.
     fn tile(
         &self,
+        pass: &Pass<'_>,
+        weights: &[f32],
         taps: Taps<'_>,
         skipped: usize,
-        pixel: usize,
-        pixels: usize,
+        pixels: Range<usize>,
         panels: Range<usize>,
     ) {
-        let Direct { isa, panels: all, epilogue, blocking, .. } = self.direct;
+        let Self { isa, panels: all, epilogue, blocking, .. } = self;
         // All that are as wide as they can be, and then the last one.
         let full = panels.start
             ..panels.end
@@ -405,29 +370,26 @@ impl Pass<'_> {
             }
             let (first, last) = (all.panel(run.start), all.panel(run.end - 1));
             let channel = first.columns.start;
-            let start = |stride: usize| pixel * stride + channel;
             let tile = Tile {
                 taps,
                 channel,
                 channels: last.columns.end - channel,
-                panel: all.values_from_to(self.weights, &first, &last).as_ptr(),
-                panel_stride: all.values_of(self.weights, &first).len(),
+                panel: all.values_from_to(weights, &first, &last).as_ptr(),
+                panel_stride: all.values_of(weights, &first).len(),
                 skipped,
-                output: self.output.pointer(start(self.output_stride)),
-                output_stride: self.output_stride,
-                residual: self
-                    .residual
-                    .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
-                residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                output: pass.output(pixels.start, channel),
+                output_stride: pass.output_stride,
+                residual: pass.residual(pixels.start, channel),
+                residual_stride: pass.residual_stride(),
                 epilogue,
             };
-            // SAFETY: addresses are of pixels within the input, of which `Direct::run` has seen that
+            // SAFETY: addresses are of pixels within the input, of which `Pass::new` has seen that
             // all channels are there, or of zeros. Tiles of the interior see nothing but the
             // input: their rows were found to be in it, their columns by `Shape::interior`; and the
-            // distances were computed for this pixel stride, which `Direct::run` has compared. Panels of
+            // distances were computed for this pixel stride, which `Pass::new` has compared. Panels of
             // one width are contiguous, and `values_from_to` has checked that all of them exist.
             // Output and residual have all pixels and channels, and each is one tile's only.
-            unsafe { run_tile(*isa, pixels, first.vectors, &tile) };
+            unsafe { run_tile(*isa, pixels.len(), first.vectors, &tile) };
         }
     }
 }

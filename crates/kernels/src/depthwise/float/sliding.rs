@@ -3,11 +3,10 @@
 
 use super::window::{Strip, most_rows, run_strip};
 use crate::convolution::Shape;
-use crate::disjoint::DisjointOutput;
+use crate::convolution::float::Pass;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::parts::shared_tasks;
-use crate::team::Pace;
-use crate::team::part;
+use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;
@@ -62,6 +61,10 @@ const LEAST_ROWS: usize = 2;
 
 /// Half of the bytes after which a set of the first cache comes again.
 const SET_DISTANCE: usize = 2048;
+
+/// Columns and panels of a strip that are computed without a question whether to go on.
+const MOST_COLUMNS: usize = 1 << 13;
+const MOST_PANELS: usize = 32;
 
 impl Sliding {
     /// Whether there are kernels for such filters.
@@ -187,77 +190,43 @@ impl Sliding {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
-    /// another than was prepared for.
+    /// If an image is smaller than the shape says, or the stride of the input's pixels is another than was prepared for.
     pub(super) fn run(
         &self,
-        shape: &Shape,
         team: &mut Team,
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
-        assert_eq!(*shape, self.shape, "another shape");
-        if let Some(pass) = self.pass(input, residual, output) {
+        let pass = Pass::new(&self.shape, self.pixel_stride, input, residual, output);
+        if let Some(pass) = pass {
             let tasks = self.strip_parts * self.panel_parts;
-            team.run_long(tasks, &|task, stop| pass.task(task, &mut Pace::new(stop)));
+            team.run_long(tasks, &|task, stop| self.task(&pass, task, &mut Pace::new(stop)));
         }
     }
 
     /// As [`Self::run`], by the calling thread, inside a task.
     ///
     /// # Panics
-    /// If an image is smaller than the shape says, or the stride of the input's pixels is
-    /// another than was prepared for.
+    /// As of [`Self::run`].
     pub(crate) fn run_in_task(
         &self,
         pace: &mut Pace<'_>,
         input: Image<'_, f32>,
         output: ImageMut<'_, f32>,
     ) {
-        if let Some(pass) = self.pass(input, None, output) {
+        if let Some(pass) = Pass::new(&self.shape, self.pixel_stride, input, None, output) {
             for task in 0..self.strip_parts * self.panel_parts {
-                pass.task(task, pace);
+                self.task(&pass, task, pace);
             }
         }
     }
 
-    /// None if there is nothing to compute.
-    fn pass<'a>(
-        &'a self,
-        input: Image<'a, f32>,
-        residual: Option<Image<'a, f32>>,
-        output: ImageMut<'a, f32>,
-    ) -> Option<Pass<'a>> {
-        let shape = &self.shape;
-        super::check(shape, self.pixel_stride, &input, residual.as_ref(), &output).then(|| {
-            let output_stride = output.pixel_stride;
-            let output = DisjointOutput::new(output.values);
-            Pass { sliding: self, shape, input, residual, output_stride, output }
-        })
-    }
-}
-
-/// Columns and panels of a strip that are computed without a question whether to go on.
-const MOST_COLUMNS: usize = 1 << 13;
-const MOST_PANELS: usize = 32;
-
-/// A convolution that is being computed.
-struct Pass<'a> {
-    sliding: &'a Sliding,
-    shape: &'a Shape,
-    input: Image<'a, f32>,
-    residual: Option<Image<'a, f32>>,
-    output_stride: usize,
-    output: DisjointOutput<'a, f32>,
-}
-
-impl Pass<'_> {
-    fn task(&self, task: usize, pace: &mut Pace<'_>) {
-        let Sliding { panels: all, strips, strip_parts, panel_parts, .. } = self.sliding;
+    fn task(&self, pass: &Pass<'_>, task: usize, pace: &mut Pace<'_>) {
+        let Self { panels: all, strips, strip_parts, panel_parts, .. } = self;
         let panels = part(all.count(), *panel_parts, task % panel_parts);
         for strip in part(self.shape.batch * strips.len(), *strip_parts, task / panel_parts) {
-            for columns in &self.sliding.columns {
+            for columns in &self.columns {
                 // Mostly all of them.
                 for first in panels.clone().step_by(MOST_PANELS) {
                     let panels = first..panels.end.min(first + MOST_PANELS);
@@ -266,38 +235,43 @@ impl Pass<'_> {
                         return;
                     }
                     let rows = &strips[strip % strips.len()];
-                    self.strip(strip / strips.len(), rows, columns, panels);
+                    self.strip(pass, strip / strips.len(), rows, columns, panels);
                 }
             }
         }
     }
 
-    fn strip(&self, image: usize, rows: &Rows, columns: &Columns, panels: Range<usize>) {
+    fn strip(
+        &self,
+        pass: &Pass<'_>,
+        image: usize,
+        rows: &Rows,
+        columns: &Columns,
+        panels: Range<usize>,
+    ) {
         if panels.is_empty() {
             return;
         }
-        let shape = self.shape;
-        let Sliding { isa, panels: all, epilogue, .. } = self.sliding;
+        let Self { shape, isa, panels: all, epilogue, .. } = self;
         let [row_dilation, column_dilation] = shape.dilation;
         let (first, last) = (all.panel(panels.start), all.panel(panels.end - 1));
         let channel = first.columns.start;
         let [height, width] = shape.input;
-        let stride = self.input.pixel_stride;
+        let stride = pass.input.pixel_stride;
         // Without padding rows this is the address of a pixel; with them nothing is read there.
         let row = (image * height).cast_signed() + rows.input;
-        let input = self
+        let input = pass
             .input
             .values
             .as_ptr()
             .wrapping_offset(row.wrapping_mul(width.wrapping_mul(stride).cast_signed()))
             .wrapping_add(columns.input.wrapping_mul(stride).wrapping_add(channel));
         let pixel = (image * shape.output[0] + rows.first) * shape.output[1] + columns.first;
-        let start = |stride: usize| pixel * stride + channel;
         // Used from a row of the output to another: with a dilation beyond it there is only one, and
         // the product may be more than can be addressed.
         let row_step =
             |stride: usize| row_dilation.wrapping_mul(shape.output[1]).wrapping_mul(stride);
-        let residual_stride = self.residual.map_or(0, |residual| residual.pixel_stride);
+        let residual_stride = pass.residual_stride();
         let strip = Strip {
             input,
             row_step: row_dilation.wrapping_mul(width.wrapping_mul(stride)),
@@ -305,12 +279,10 @@ impl Pass<'_> {
             rows_seen: rows.seen,
             columns: columns.seen,
             padding: columns.padding,
-            output: self.output.pointer(start(self.output_stride)),
-            output_row_step: row_step(self.output_stride),
-            output_column_step: column_dilation.wrapping_mul(self.output_stride),
-            residual: self
-                .residual
-                .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+            output: pass.output(pixel, channel),
+            output_row_step: row_step(pass.output_stride),
+            output_column_step: column_dilation.wrapping_mul(pass.output_stride),
+            residual: pass.residual(pixel, channel),
             residual_row_step: row_step(residual_stride),
             residual_column_step: column_dilation.wrapping_mul(residual_stride),
             width: columns.count,
@@ -319,7 +291,7 @@ impl Pass<'_> {
             epilogue,
         };
         // SAFETY: a row that is seen is one of the image, and so are the columns from `input` on, as
-        // `new` has found for this shape; `run` has compared the sizes of input, output and residual
+        // `new` has found for this shape; `Pass::new` has compared the sizes of input, output and residual
         // with the shape, and phases and parts of rows, columns and panels do not overlap. Panels of a
         // vector are contiguous, and `values_from_to` has checked that all of them exist.
         unsafe { run_strip(*isa, [shape.filter[0], shape.stride[0], rows.count], &strip) };

@@ -14,13 +14,14 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
     let bias = numbers(seed ^ 2, shape.output_channels);
     let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
     let epilogue = Epilogue { min: -20.0, max: 25.0, hard_swish: false };
+    let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let (channels, taps) = (shape.output_channels, shape.taps());
     let transposed: Vec<f32> =
         (0..channels * taps).map(|i| filter[i % taps * channels + i / taps]).collect();
     let expected = defined(shape, input, &transposed, &bias);
     for set in InstructionSet::available() {
         let kernel = prepared_twice(set, threads, |preparation| {
-            DepthwiseConvolution::prepare(shape, stride, &filter, &bias, epilogue, preparation)
+            DepthwiseConvolution::prepare(shape, stride, layer, preparation)
         });
         let mut output = vec![-77.0; shape.output_pixels() * output_stride];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
@@ -125,12 +126,12 @@ fn one_row(channels: usize, filter: [usize; 2]) -> Shape {
 fn fewer_weights_than_the_panels_have_are_refused() {
     let shape = one_row(96, [1, 1]);
     let mut preparation = Preparation::new(InstructionSet::best(), 1);
-    let panels = |_: &mut _, blocking| Panels::at_run_time(blocking, 1, [1, 96]);
+    let blocking = Direct::blocking(preparation.set());
+    let panels = Panels::at_run_time(blocking, 1, [1, 96]).unwrap();
     let direct = Direct::new(&shape, 96, panels, Epilogue::NONE, &mut preparation).unwrap();
     let weights = vec![0.0; direct.panels().count_values()];
     let mut output = [0.0; 96];
     direct.run(
-        &shape,
         &mut Team::alone(),
         &weights[..weights.len() - 1],
         Image::contiguous(&[0.0; 96], 96),
@@ -153,7 +154,7 @@ fn strips_of_a_short_input_are_refused() {
     let (input, mut output) = ([0.0; 36], [0.0; 12]);
     let (input, output) =
         (Image::contiguous(&input[..35], 4), ImageMut::contiguous(&mut output, 4));
-    sliding.run(&shape, &mut Team::alone(), input, None, output);
+    sliding.run(&mut Team::alone(), input, None, output);
 }
 
 #[test]
@@ -161,12 +162,11 @@ fn strips_of_a_short_input_are_refused() {
 fn output_pixels_that_overlap_are_refused() {
     let shape = one_row(4, [1, 65]);
     let preparation = Preparation::new(InstructionSet::best(), 1);
-    let wide = Wide::new(&shape, Epilogue::NONE, &preparation);
+    let wide = Wide::new(&shape, 4, Epilogue::NONE, &preparation);
     let (input, mut output) = (vec![0.0; 65 * 4], vec![0.0; 65 * 4]);
     wide.run(
-        &shape,
         &mut Team::alone(),
-        Weights { weights: &input, bias: &[0.0; 4] },
+        Filter { weights: &input, bias: &[0.0; 4] },
         Image::contiguous(&input, 4),
         None,
         ImageMut { values: &mut output, pixel_stride: 3 },
@@ -191,9 +191,8 @@ fn threads_get_equal_numbers_of_strips_each_of_one_part_of_the_image() {
         };
         let mut preparation = Preparation::new(InstructionSet::best(), threads);
         let (filter, bias) = (vec![0.5; shape.filter_values()], [0.0; 64]);
-        let epilogue = Epilogue::NONE;
-        let kernel =
-            DepthwiseConvolution::prepare(&shape, 64, &filter, &bias, epilogue, &mut preparation);
+        let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+        let kernel = DepthwiseConvolution::prepare(&shape, 64, layer, &mut preparation);
         let Ok(DepthwiseConvolution { method: Method::Sliding(sliding), .. }) = kernel else {
             panic!("another method");
         };

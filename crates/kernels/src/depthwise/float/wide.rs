@@ -3,18 +3,19 @@
 
 use super::MOST_TAPS;
 use crate::convolution::Shape;
-use crate::disjoint::DisjointOutput;
+use crate::convolution::float::{Filter, Pass};
 use crate::gemm::float::Epilogue;
-use crate::image::values_needed;
 use crate::parts::even_tasks;
-use crate::team::part;
-use crate::team::{Pace, Team};
+use crate::team::{Pace, Team, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, ImageMut, InstructionSet, Preparation};
 
 /// The taps of a pixel that see the input, one after the other, each for some vectors of channels.
 #[derive(Debug)]
 pub(crate) struct Wide {
+    shape: Shape,
+    /// Of the input.
+    pixel_stride: usize,
     isa: Isa,
     epilogue: Epilogue,
     tasks: usize,
@@ -25,13 +26,6 @@ const VECTORS: usize = 4;
 
 /// A task should take some microseconds at least.
 const LEAST_PRODUCTS: usize = 100_000;
-
-/// The weights `[filter[0], filter[1], output_channels]`, and a bias for each channel.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Weights<'a> {
-    pub(crate) weights: &'a [f32],
-    pub(crate) bias: &'a [f32],
-}
 
 impl Wide {
     /// Whether other methods leave it to this one.
@@ -44,30 +38,34 @@ impl Wide {
         format!("tap by tap f32 {set}")
     }
 
-    pub(crate) fn new(shape: &Shape, epilogue: Epilogue, preparation: &Preparation) -> Self {
+    pub(crate) fn new(
+        shape: &Shape,
+        pixel_stride: usize,
+        epilogue: Epilogue,
+        preparation: &Preparation,
+    ) -> Self {
         let products = shape.output_pixels().saturating_mul(shape.filter_values());
         let lines = shape.batch * shape.output[0];
         let tasks = even_tasks(products / LEAST_PRODUCTS, preparation.threads(), 4).min(lines);
-        Self { isa: Isa::of(preparation.set()), epilogue, tasks }
+        Self { shape: *shape, pixel_stride, isa: Isa::of(preparation.set()), epilogue, tasks }
     }
 
     /// # Panics
-    /// If there are not as many weights and biases as the shape says, or an image is smaller.
+    /// If there are not as many weights and biases as the shape says, an image is smaller, or the stride of the input's
+    /// pixels is another than was prepared for.
     pub(crate) fn run(
         &self,
-        shape: &Shape,
         team: &mut Team,
-        weights: Weights<'_>,
+        filter: Filter<'_>,
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
-        assert_eq!(weights.weights.len(), shape.filter_values(), "values of the weights");
-        assert_eq!(weights.bias.len(), shape.output_channels, "values of the bias");
-        let stride = output.pixel_stride;
-        let needed = values_needed(shape.output_pixels(), shape.output_channels, stride);
-        assert!(output.values.len() >= needed, "the output is too small");
-        let values = DisjointOutput::new(output.values);
+        let shape = &self.shape;
+        let pass = Pass::new(shape, self.pixel_stride, input, residual, output);
+        let Some(pass) = pass else { return };
+        assert_eq!(filter.weights.len(), shape.filter_values(), "values of the weights");
+        assert_eq!(filter.bias.len(), shape.output_channels, "values of the bias");
         let lines = shape.batch * shape.output[0];
         team.run_long(self.tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
@@ -77,9 +75,9 @@ impl Wide {
                         return;
                     }
                     let pixel = line * shape.output[1] + x;
-                    // SAFETY: each pixel is computed once, and `values_needed` has seen that they do not
-                    // overlap.
-                    let to = unsafe { values.slice(pixel * stride, shape.output_channels) };
+                    let start = pixel * pass.output_stride;
+                    // SAFETY: each pixel is computed once, and `Pass::new` has seen that they do not overlap.
+                    let to = unsafe { pass.output.slice(start, shape.output_channels) };
                     let residual = residual.map(|residual| {
                         &residual.values[pixel * residual.pixel_stride..][..to.len()]
                     });
@@ -87,7 +85,7 @@ impl Wide {
                     let epilogue = &self.epilogue;
                     let pace = &mut pace;
                     let isa = self.isa;
-                    isa.run(Pixel { shape, weights, input, residual, at, to, epilogue, pace });
+                    isa.run(Pixel { shape, filter, input, residual, at, to, epilogue, pace });
                 }
             }
         });
@@ -100,7 +98,7 @@ const MANY_TAPS: usize = 1024;
 /// An output pixel, in a line of all images.
 struct Pixel<'a, 'p> {
     shape: &'a Shape,
-    weights: Weights<'a>,
+    filter: Filter<'a>,
     input: Image<'a, f32>,
     residual: Option<&'a [f32]>,
     at: [usize; 2],
@@ -152,7 +150,7 @@ impl Pixel<'_, '_> {
         count: usize,
     ) {
         let shape = self.shape;
-        let Weights { weights, bias } = self.weights;
+        let Filter { weights, bias } = self.filter;
         let load = |from: &[f32], vector: usize| {
             if N > 1 || count == S::LANES {
                 simd.load(&from[vector * S::LANES..])

@@ -11,6 +11,7 @@
 
 mod transform;
 
+use super::{Layer, Pass};
 use crate::convolution::Shape;
 use crate::convolution::tile_size::TileSize;
 use crate::disjoint::DisjointOutput;
@@ -151,11 +152,10 @@ impl Winograd {
     /// If it does not [suit](Self::suits).
     pub(super) fn new(
         shape: &Shape,
-        weights: &[f32],
-        bias: &[f32],
-        epilogue: Epilogue,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
+        let Layer { filter, bias, epilogue } = layer;
         let set = preparation.set();
         let size = Self::tile_size(shape, set);
         let size =
@@ -166,8 +166,8 @@ impl Winograd {
             Lines::default()
         } else {
             match size {
-                TileSize::Four => transformed(Four, weights, shape)?,
-                TileSize::Two => transformed(Two, weights, shape)?,
+                TileSize::Four => transformed(Four, filter, shape)?,
+                TileSize::Two => transformed(Two, filter, shape)?,
             }
         };
         let panels = Panels::pack_columns(
@@ -222,33 +222,25 @@ impl Winograd {
     }
 
     /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is too small, or the shape
-    /// is another.
+    /// If the input, the residual operand, the output or the scratch memory is too small.
     pub(super) fn run(
         &self,
-        shape: &Shape,
         team: &mut Team,
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
-        assert_eq!(*shape, self.shape, "another shape");
-        let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        input.check("input", shape.input_pixels(), inputs);
-        output.check("output", shape.output_pixels(), outputs);
-        if let Some(residual) = residual {
-            residual.check("residual operand", shape.output_pixels(), outputs);
-        }
+        let pass = Pass::new(&self.shape, input.pixel_stride, input, residual, output);
+        let Some(pass) = pass else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
-        let target = (&DisjointOutput::new(output.values), output.pixel_stride);
         let blocks = self.tiles.div_ceil(self.block);
         let tiles = |block| block * self.block..self.tiles.min((block + 1) * self.block);
         if self.areas == 1 {
             for block in 0..blocks {
                 let share = &mut |tasks, work: Work<'_>| team.run(tasks, work);
-                self.block(shape, share, tiles(block), input, residual, target, scratch);
+                self.block(&pass, share, tiles(block), scratch);
             }
             return;
         }
@@ -259,24 +251,20 @@ impl Winograd {
                 // SAFETY: each task has an area of its own, and there are no more tasks than areas.
                 let scratch = unsafe { scratch.slice(task * area, area) };
                 let alone = &mut |tasks, work: Work<'_>| (0..tasks).for_each(work);
-                self.block(shape, alone, tiles(first + task), input, residual, target, scratch);
+                self.block(&pass, alone, tiles(first + task), scratch);
             });
         }
     }
 
     /// Computes the tiles of a block. `share` runs a number of tasks.
-    #[allow(clippy::too_many_arguments)] // The operands of a convolution, and how and where to compute.
     fn block(
         &self,
-        shape: &Shape,
+        pass: &Pass<'_>,
         share: &mut dyn FnMut(usize, Work<'_>),
         tiles: Range<usize>,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: (&DisjointOutput<'_, f32>, usize),
         scratch: &mut [f32],
     ) {
-        let before = self.size.points() * self.point_stride(shape.input_channels);
+        let before = self.size.points() * self.point_stride(self.shape.input_channels);
         let (before, after) = scratch.split_at_mut(before);
         let parts = (4 * self.threads).min(tiles.len());
         let to = DisjointOutput::new(before);
@@ -284,8 +272,8 @@ impl Winograd {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
                 match self.size {
-                    TileSize::Four => self.forward(Four, shape, input, tile, &to),
-                    TileSize::Two => self.forward(Two, shape, input, tile, &to),
+                    TileSize::Four => self.forward(Four, pass, tile, &to),
+                    TileSize::Two => self.forward(Two, pass, tile, &to),
                 }
             }
         });
@@ -294,15 +282,15 @@ impl Winograd {
         let tasks = self.size.points().min(panels);
         share(tasks, &|task| {
             for panel in part(panels, tasks, task) {
-                self.multiply(shape, panel, tiles.len(), before, &to);
+                self.multiply(panel, tiles.len(), before, &to);
             }
         });
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
                 match self.size {
-                    TileSize::Four => self.backward(Four, shape, tile, after, residual, output),
-                    TileSize::Two => self.backward(Two, shape, tile, after, residual, output),
+                    TileSize::Four => self.backward(Four, pass, tile, after),
+                    TileSize::Two => self.backward(Two, pass, tile, after),
                 }
             }
         });
@@ -319,11 +307,11 @@ impl Winograd {
     fn forward<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
         transforms: A,
-        shape: &Shape,
-        input: Image<'_, f32>,
+        pass: &Pass<'_>,
         [tile, index]: [usize; 2],
         to: &DisjointOutput<'_, f32>,
     ) {
+        let Pass { shape, input, .. } = pass;
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.input;
         let channels = shape.input_channels;
@@ -351,15 +339,8 @@ impl Winograd {
     }
 
     /// The products of all tiles of a block with one panel.
-    fn multiply(
-        &self,
-        shape: &Shape,
-        panel: usize,
-        tiles: usize,
-        from: &[f32],
-        to: &DisjointOutput<'_, f32>,
-    ) {
-        let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+    fn multiply(&self, panel: usize, tiles: usize, from: &[f32], to: &DisjointOutput<'_, f32>) {
+        let (inputs, outputs) = (self.shape.input_channels, self.shape.output_channels);
         let panel = self.panels.panel(panel);
         let most_rows = self.panels.blocking().rows;
         let values = self.panels.values(&panel);
@@ -403,15 +384,13 @@ impl Winograd {
     fn backward<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
         &self,
         transforms: A,
-        shape: &Shape,
+        pass: &Pass<'_>,
         [tile, index]: [usize; 2],
         from: &[f32],
-        residual: Option<Image<'_, f32>>,
-        (output, output_stride): (&DisjointOutput<'_, f32>, usize),
     ) {
         let [n, y, x] = self.place(tile);
-        let [height, width] = shape.output;
-        let channels = shape.output_channels;
+        let [height, width] = self.shape.output;
+        let channels = self.shape.output_channels;
         let stride = self.point_stride(channels);
         let pixel = (n * height + y) * width + x;
         let from = &from[index * channels..];
@@ -425,12 +404,10 @@ impl Winograd {
             epilogue: &self.epilogue,
             rows: height - y,
             columns: width - x,
-            output: output.pointer(pixel * output_stride),
-            output_strides: [output_stride, width * output_stride],
-            residual: residual
-                .map(|residual| residual.values[pixel * residual.pixel_stride..].as_ptr()),
-            residual_strides: residual
-                .map_or([0; 2], |residual| [residual.pixel_stride, width * residual.pixel_stride]),
+            output: pass.output(pixel, 0),
+            output_strides: [pass.output_stride, width * pass.output_stride],
+            residual: pass.residual(pixel, 0),
+            residual_strides: [pass.residual_stride(), width * pass.residual_stride()],
         };
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all
         // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked

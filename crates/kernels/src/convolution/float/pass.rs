@@ -1,0 +1,63 @@
+//! [`Pass`]: the images of a convolution that is being computed.
+
+use crate::convolution::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::{Image, ImageMut};
+
+/// A convolution that is being computed.
+pub(crate) struct Pass<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) input: Image<'a, f32>,
+    /// What is added, of the output's shape.
+    pub(crate) residual: Option<Image<'a, f32>>,
+    pub(crate) output: DisjointOutput<'a, f32>,
+    pub(crate) output_stride: usize,
+}
+
+impl<'a> Pass<'a> {
+    /// None if there is nothing to compute.
+    ///
+    /// # Panics
+    /// If an image is smaller than the shape says, or the input's pixels have another stride.
+    pub(crate) fn new(
+        shape: &'a Shape,
+        input_pixel_stride: usize,
+        input: Image<'a, f32>,
+        residual: Option<Image<'a, f32>>,
+        output: ImageMut<'a, f32>,
+    ) -> Option<Self> {
+        let channels = shape.output_channels;
+        input.check("input", shape.input_pixels(), shape.input_channels);
+        assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");
+        let needed = output.check("output", shape.output_pixels(), channels);
+        if let Some(residual) = residual {
+            residual.check("residual operand", shape.output_pixels(), channels);
+        }
+        let (output, output_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
+        (needed > 0).then_some(Self { shape, input, residual, output, output_stride })
+    }
+
+    /// The address of an input pixel's first channel.
+    pub(crate) fn input(&self, [n, y, x]: [usize; 3]) -> *const f32 {
+        let [height, width] = self.shape.input;
+        debug_assert!(n < self.shape.batch && y < height && x < width);
+        let pixel = (n * height + y) * width + x;
+        self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
+    }
+
+    /// The address of a channel of an output pixel.
+    pub(crate) fn output(&self, pixel: usize, channel: usize) -> *mut f32 {
+        self.output.pointer(pixel * self.output_stride + channel)
+    }
+
+    /// The address of what is added to it, if anything.
+    pub(crate) fn residual(&self, pixel: usize, channel: usize) -> Option<*const f32> {
+        let of = |it: Image<'a, f32>| it.values[pixel * it.pixel_stride + channel..].as_ptr();
+        self.residual.map(of)
+    }
+
+    /// From a pixel of what is added to the next one, in values.
+    pub(crate) fn residual_stride(&self) -> usize {
+        self.residual.map_or(0, |residual| residual.pixel_stride)
+    }
+}
