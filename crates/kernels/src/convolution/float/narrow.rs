@@ -184,7 +184,6 @@ impl Narrow {
             x = x.min(width - pixels);
             for run in runs {
                 let panel = &run.first;
-                let (pixel, channel) = (line * width + x, panel.columns.start);
                 let tile = Tile {
                     rows,
                     offset: x * step,
@@ -192,13 +191,7 @@ impl Narrow {
                     span: shape.filter[1] * shape.input_channels,
                     panel: panels.values_of_run(panels.all_values(), run).as_ptr(),
                     panels: run.count,
-                    target: Target {
-                        output: pass.output(pixel, channel),
-                        output_stride: pass.output_stride,
-                        residual: pass.residual(pixel, channel),
-                        residual_stride: pass.residual_stride(),
-                        columns: panel.columns.len(),
-                    },
+                    target: pass.target(line * width + x, panel.columns.clone()),
                     epilogue,
                 };
                 // SAFETY: a row has the values of all columns that pixels of a line see, which `run` has

@@ -2,7 +2,9 @@
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
+use crate::gemm::float::Target;
 use crate::{Image, ImageMut};
+use std::ops::Range;
 
 /// A convolution that is being computed.
 pub(crate) struct Pass<'a> {
@@ -45,19 +47,15 @@ impl<'a> Pass<'a> {
         self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
     }
 
-    /// The address of a channel of an output pixel.
-    pub(crate) fn output(&self, pixel: usize, channel: usize) -> *mut f32 {
-        self.output.pointer(pixel * self.output_stride + channel)
-    }
-
-    /// The address of what is added to it, if anything.
-    pub(crate) fn residual(&self, pixel: usize, channel: usize) -> Option<*const f32> {
-        let of = |it: Image<'a, f32>| it.values[pixel * it.pixel_stride + channel..].as_ptr();
-        self.residual.map(of)
-    }
-
-    /// From a pixel of what is added to the next one, in values.
-    pub(crate) fn residual_stride(&self) -> usize {
-        self.residual.map_or(0, |residual| residual.pixel_stride)
+    /// Where some output channels of pixels side by side go, from a pixel on.
+    pub(crate) fn target(&self, pixel: usize, channels: Range<usize>) -> Target {
+        let at = |stride: usize| pixel * stride + channels.start;
+        Target {
+            output: self.output.pointer(at(self.output_stride)),
+            output_stride: self.output_stride,
+            residual: self.residual.map(|it| it.values[at(it.pixel_stride)..].as_ptr()),
+            residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+            columns: channels.len(),
+        }
     }
 }

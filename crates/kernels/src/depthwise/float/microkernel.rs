@@ -2,9 +2,9 @@
 //! channels.
 #![allow(unsafe_code)]
 
-use crate::gemm::float::Epilogue;
+use crate::gemm::float::{Epilogue, Target, finish};
 use crate::unrolled::unrolled;
-use crate::vector::pointers::{load, load_some, store, store_some};
+use crate::vector::pointers::{load, load_some};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most pixels of a tile.
@@ -25,18 +25,14 @@ pub(super) struct Tile<'a> {
     pub(super) taps: Taps<'a>,
     /// The first channel, to be added to all addresses.
     pub(super) channel: usize,
-    /// How many channels; in the last vector of the last panel there may be fewer than lanes.
-    pub(super) channels: usize,
     /// The panels of these channels: the biases, and a row for each tap of the filter.
     pub(super) panel: *const f32,
     /// From one panel to the next, in values.
     pub(super) panel_stride: usize,
     /// Taps of the filter before the first one of `taps`.
     pub(super) skipped: usize,
-    pub(super) output: *mut f32,
-    pub(super) output_stride: usize,
-    pub(super) residual: Option<*const f32>,
-    pub(super) residual_stride: usize,
+    /// Of all channels; in the last vector of the last panel there may be fewer than lanes.
+    pub(super) target: Target,
     pub(super) epilogue: &'a Epilogue,
 }
 
@@ -64,13 +60,15 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
             unreachable!("no such tile");
         }
         let tile = self.0;
+        // Copies, which no store to the output can be thought to change.
+        let (epilogue, all) = (*tile.epilogue, tile.target);
         let width = VECTORS * S::LANES;
         // SAFETY: `run_tile` was promised all that is read and written here.
         unsafe {
-            for index in 0..tile.channels.div_ceil(width) {
+            for index in 0..all.columns.div_ceil(width) {
                 let first = index * width;
                 let panel = tile.panel.add(index * tile.panel_stride);
-                let wanted = width.min(tile.channels - first);
+                let wanted = width.min(all.columns - first);
                 let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
                 for_vectors!({
                     let bias = load(simd, panel.add(VECTOR * S::LANES));
@@ -87,27 +85,8 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                         simd, tile, channel, wanted, panel, &mut sums,
                     );
                 }
-                for_pixels!({
-                    for_vectors!({
-                        let at = first + VECTOR * S::LANES;
-                        let wanted = lanes::<S>(wanted, VECTOR);
-                        let mut value = sums[PIXEL][VECTOR];
-                        if let Some(residual) = tile.residual {
-                            let from = residual.add(PIXEL * tile.residual_stride + at);
-                            let residual = match wanted == S::LANES {
-                                true => load(simd, from),
-                                false => load_some::<S, false>(simd, from, wanted),
-                            };
-                            value = simd.add(value, residual);
-                        }
-                        value = tile.epilogue.apply(simd, value);
-                        let to = tile.output.add(PIXEL * tile.output_stride + at);
-                        match wanted == S::LANES {
-                            true => store(simd, value, to),
-                            false => store_some::<S, false>(simd, value, to, wanted),
-                        }
-                    });
-                });
+                let target = Target { columns: wanted, ..all.at_column(first) };
+                finish(simd, &target, &epilogue, sums);
             }
         }
     }
@@ -180,10 +159,10 @@ pub(super) const fn most_vectors(registers: usize) -> usize {
 /// Computes a tile of `pixels`.
 ///
 /// # Safety
-/// At the address of each tap and pixel there are `channel + channels` values. The panels are
+/// At the address of each tap and pixel there are values for all channels. The panels are
 /// `vectors` vectors wide, `panel_stride` from one to the next, as many as the channels fill or begin, and each has
 /// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
-/// residual have `channels` values for each pixel, and those of the output no one else touches.
+/// residual have them for each pixel, and those of the output no one else touches.
 pub(super) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {

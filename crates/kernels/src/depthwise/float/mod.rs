@@ -372,15 +372,11 @@ impl Direct {
             let channel = first.columns.start;
             let tile = Tile {
                 taps,
-                channel,
-                channels: last.columns.end - channel,
                 panel: all.values_from_to(weights, &first, &last).as_ptr(),
                 panel_stride: all.values_of(weights, &first).len(),
                 skipped,
-                output: pass.output(pixels.start, channel),
-                output_stride: pass.output_stride,
-                residual: pass.residual(pixels.start, channel),
-                residual_stride: pass.residual_stride(),
+                channel,
+                target: pass.target(pixels.start, channel..last.columns.end),
                 epilogue,
             };
             // SAFETY: addresses are of pixels within the input, of which `Pass::new` has seen that

@@ -4,7 +4,7 @@
 use super::window::{Strip, most_rows, run_strip};
 use crate::convolution::Shape;
 use crate::convolution::float::Pass;
-use crate::gemm::float::{Blocking, Epilogue, Panels};
+use crate::gemm::float::{Blocking, Epilogue, Panels, Target};
 use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
@@ -271,7 +271,8 @@ impl Sliding {
         // the product may be more than can be addressed.
         let row_step =
             |stride: usize| row_dilation.wrapping_mul(shape.output[1]).wrapping_mul(stride);
-        let residual_stride = pass.residual_stride();
+        let target = pass.target(pixel, channel..last.columns.end);
+        let Target { output, output_stride, residual, residual_stride, columns: channels } = target;
         let strip = Strip {
             input,
             row_step: row_dilation.wrapping_mul(width.wrapping_mul(stride)),
@@ -279,14 +280,14 @@ impl Sliding {
             rows_seen: rows.seen,
             columns: columns.seen,
             padding: columns.padding,
-            output: pass.output(pixel, channel),
-            output_row_step: row_step(pass.output_stride),
-            output_column_step: column_dilation.wrapping_mul(pass.output_stride),
-            residual: pass.residual(pixel, channel),
+            output,
+            output_row_step: row_step(output_stride),
+            output_column_step: column_dilation.wrapping_mul(output_stride),
+            residual,
             residual_row_step: row_step(residual_stride),
             residual_column_step: column_dilation.wrapping_mul(residual_stride),
             width: columns.count,
-            channels: last.columns.end - channel,
+            channels,
             panels: all.values_from_to(all.all_values(), &first, &last).as_ptr(),
             epilogue,
         };

@@ -399,15 +399,12 @@ impl Winograd {
         let backward = Backward {
             from: from.as_ptr(),
             stride,
-            channels,
             bias: &self.bias,
             epilogue: &self.epilogue,
             rows: height - y,
             columns: width - x,
-            output: pass.output(pixel, 0),
-            output_strides: [pass.output_stride, width * pass.output_stride],
-            residual: pass.residual(pixel, 0),
-            residual_strides: [pass.residual_stride(), width * pass.residual_stride()],
+            width,
+            target: pass.target(pixel, 0..channels),
         };
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all
         // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
-use crate::gemm::float::Epilogue;
+use crate::gemm::float::{Epilogue, Target};
 use crate::vector::pointers::{load, store};
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -189,21 +189,19 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
 pub(super) struct Backward<'a> {
     pub(super) from: *const f32,
     pub(super) stride: usize,
-    pub(super) channels: usize,
     pub(super) bias: &'a [f32],
     pub(super) epilogue: &'a Epilogue,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) output: *mut f32,
-    /// From a pixel to the next, from a row to the next.
-    pub(super) output_strides: [usize; 2],
-    pub(super) residual: Option<*const f32>,
-    pub(super) residual_strides: [usize; 2],
+    /// Of the output's rows, in pixels.
+    pub(super) width: usize,
+    /// Of the first pixel, all channels.
+    pub(super) target: Target,
 }
 
 impl Backward<'_> {
     /// # Safety
-    /// At `from + point * stride` for each point there are `channels` values, a multiple of the lanes of
+    /// At `from + point * stride` for each point there are values for all channels, a multiple of the lanes of
     /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most `OUTPUT` of each,
     /// which no one else reads or writes, and of the residual, if there is one.
     pub(super) unsafe fn run<
@@ -227,8 +225,9 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self(_, backward) = self;
+        let Target { output, output_stride, residual, residual_stride, columns } = backward.target;
         let mut channel = 0;
-        while channel < backward.channels {
+        while channel < columns {
             let mut columns = [[simd.splat(0.0); OUTPUT]; INPUT];
             for x in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
@@ -250,21 +249,19 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
                 let values = A::back(simd, values);
                 for x in 0..OUTPUT.min(backward.columns) {
                     let mut value = simd.add(values[x], bias);
-                    if let Some(residual) = backward.residual {
-                        let [pixel, row] = backward.residual_strides;
+                    let pixel = backward.width.wrapping_mul(y).wrapping_add(x);
+                    if let Some(residual) = residual {
                         // SAFETY: `Backward::run` was promised it.
                         let residual = unsafe {
-                            let at = residual.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
+                            let at = residual.add(residual_stride.wrapping_mul(pixel));
                             load(simd, at.add(channel))
                         };
                         value = simd.add(value, residual);
                     }
-                    let [pixel, row] = backward.output_strides;
                     // SAFETY: `Backward::run` was promised it.
                     unsafe {
-                        let to =
-                            backward.output.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
-                        store(simd, backward.epilogue.apply(simd, value), to.add(channel));
+                        let to = output.add(output_stride.wrapping_mul(pixel)).add(channel);
+                        store(simd, backward.epilogue.apply(simd, value), to);
                     }
                 }
             }
