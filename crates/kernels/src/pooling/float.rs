@@ -1,15 +1,13 @@
 //! [`FloatPooling`].
 #![allow(unsafe_code)]
 
-use super::{Reduction, Row, Shape, Window};
+use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
-use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
 use crate::lines::Line;
 use crate::of_images::{ImageKernel, Images};
 use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
-use std::ops::Range;
 
 /// Prepared pooling of float32 images.
 #[derive(Debug, Clone)]
@@ -36,18 +34,8 @@ impl FloatPooling {
     /// # Panics
     /// If an image is smaller than what was prepared for.
     pub fn run(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
-        let sizes = (input.values.len(), input.pixel_stride);
-        let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
-        self.shape.for_each_row(team, sizes, (values.len(), stride), |pixel, row, channels| {
-            self.isa.run(Pixels {
-                pooling: self,
-                input,
-                row,
-                channels,
-                output: &values,
-                pixel,
-                stride,
-            });
+        self.shape.for_each_row(team, input, output, |pixels| {
+            self.isa.run(Reduce { pooling: self, pixels });
         });
     }
 }
@@ -65,19 +53,13 @@ impl ImageKernel for FloatPooling {
     }
 }
 
-/// A row of output pixels.
-struct Pixels<'a> {
+/// The reduction of a row of windows.
+struct Reduce<'a> {
     pooling: &'a FloatPooling,
-    input: Image<'a, f32>,
-    row: Row<'a>,
-    channels: Range<usize>,
-    /// Of which this row's pixels and these channels are no one else's.
-    output: &'a DisjointOutput<'a, f32>,
-    pixel: usize,
-    stride: usize,
+    pixels: Pixels<'a, f32>,
 }
 
-impl Kernel for Pixels<'_> {
+impl Kernel for Reduce<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -90,16 +72,15 @@ impl Kernel for Pixels<'_> {
     }
 }
 
-impl Pixels<'_> {
+impl Reduce<'_> {
     /// 0: the average, 1: the greatest, 2: L2.
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
-        let mut pace = Pace::new(self.row.stop);
-        for (x, window) in self.row.windows().enumerate() {
-            let first = (self.pixel + x) * self.stride + self.channels.start;
-            // SAFETY: pixels of this row and channels of this range are no one else's.
-            let output = unsafe { self.output.slice(first, self.channels.len()) };
-            let mut channel = self.channels.start;
+        let mut pace = Pace::new(self.pixels.stop);
+        for (window, start) in self.pixels.windows() {
+            // SAFETY: these channels of the row's pixels are no one else's.
+            let output = unsafe { self.pixels.output.slice(start, self.pixels.channels.len()) };
+            let mut channel = self.pixels.channels.start;
             // Mostly all channels.
             for output in output.chunks_mut(BLOCK) {
                 if output.len() == BLOCK && pace.is_over(window.count().saturating_mul(BLOCK)) {
@@ -133,7 +114,7 @@ impl Pixels<'_> {
         channel: usize,
         pace: &mut Pace<'_>,
     ) -> [S::F; N] {
-        let count = (self.channels.end - channel).min(N * S::LANES);
+        let count = (self.pixels.channels.end - channel).min(N * S::LANES);
         let first = if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 };
         let mut all = [simd.splat(first); N];
         let is_large = window.is_large();
@@ -144,8 +125,8 @@ impl Pixels<'_> {
                 if is_large && pace.is_over(N * S::LANES) {
                     return all;
                 }
-                let start = pixel * self.input.pixel_stride + channel;
-                let values = &self.input.values[start..start + count];
+                let start = pixel * self.pixels.input.pixel_stride + channel;
+                let values = &self.pixels.input.values[start..start + count];
                 for (index, sum) in row.iter_mut().enumerate() {
                     let value = if values.len() < N * S::LANES {
                         simd.load_partial(values, 0.0)

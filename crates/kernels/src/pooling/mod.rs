@@ -9,9 +9,11 @@ mod small_windows;
 #[cfg(test)]
 mod tests;
 
-use crate::image::values_needed;
+use crate::disjoint::DisjointOutput;
+use crate::image::{Image, ImageMut};
+use crate::packing::product;
 use crate::parts::even_tasks;
-use crate::team::{Pace, Stop, Team};
+use crate::team::{Pace, Stop, Team, part};
 pub use float::FloatPooling;
 pub use quantized::QuantizedPooling;
 use std::ops::Range;
@@ -49,13 +51,6 @@ pub struct Shape {
 /// Elements that are looked at by one task from which on a second thread is worth waking.
 const WORK_OF_TASK: usize = 64 * 1024;
 
-/// # Panics
-/// If it overflows.
-fn product(lengths: [usize; 3]) -> usize {
-    let product = lengths.into_iter().try_fold(1, usize::checked_mul);
-    product.expect("images beyond memory")
-}
-
 impl Shape {
     /// What a pooling of such images is called.
     fn name(&self, reduction: Reduction, elements: &str) -> String {
@@ -82,54 +77,65 @@ impl Shape {
         inside(first)..inside(end)
     }
 
+    /// # Panics
+    /// If they are beyond what can be addressed.
     fn input_pixels(&self) -> usize {
-        product([self.batch, self.input[0], self.input[1]])
+        product(&[self.batch, self.input[0], self.input[1]]).expect("images beyond memory")
     }
 
+    /// # Panics
+    /// As of [`Self::input_pixels`].
     fn output_pixels(&self) -> usize {
-        product([self.batch, self.output[0], self.output[1]])
+        product(&[self.batch, self.output[0], self.output[1]]).expect("images beyond memory")
     }
 
-    /// Runs `work` for all rows of output pixels, given by the number of their first pixel, what they
-    /// see, and a range of channels.
-    fn for_each_row(
+    /// Runs `work` for all rows of output pixels, some channels at a time.
+    ///
+    /// # Panics
+    /// If an image is too small.
+    fn for_each_row<T: Copy + Send + Sync>(
         &self,
         team: &mut Team,
-        (input, input_stride): (usize, usize),
-        (output, output_stride): (usize, usize),
-        work: impl Fn(usize, Row<'_>, Range<usize>) + Sync,
+        input: Image<'_, T>,
+        output: ImageMut<'_, T>,
+        work: impl Fn(Pixels<'_, T>) + Sync,
     ) {
-        let needed = values_needed(self.input_pixels(), self.channels, input_stride);
-        assert!(input >= needed, "an input smaller than prepared for");
-        let needed = values_needed(self.output_pixels(), self.channels, output_stride);
-        assert!(output >= needed, "an output smaller than prepared for");
-        if self.output_pixels() == 0 || self.channels == 0 {
+        input.check("input", self.input_pixels(), self.channels);
+        if output.check("output", self.output_pixels(), self.channels) == 0 {
             return;
         }
+        let (output, stride) = (DisjointOutput::new(output.values), output.pixel_stride);
         let taps = self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1]);
         let total = taps.saturating_mul(self.output_pixels()).saturating_mul(self.channels);
         let tasks = even_tasks(total / WORK_OF_TASK, team.threads(), 2);
         let rows = self.batch * self.output[0];
         // Few rows: the channels are shared, whole cache lines of bytes.
         let parts = if rows >= tasks { 1 } else { tasks.div_ceil(rows) };
-        let part = self.channels.div_ceil(parts).next_multiple_of(64);
-        let parts = self.channels.div_ceil(part);
+        let of_part = self.channels.div_ceil(parts).next_multiple_of(64);
+        let parts = self.channels.div_ceil(of_part);
         let items = rows * parts;
         let tasks = tasks.min(items);
         let of_row = taps.saturating_mul(self.output[1]);
         team.run_long(tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
-            for item in items * task / tasks..items * (task + 1) / tasks {
-                if pace.is_over(of_row.saturating_mul(part)) {
+            for item in part(items, tasks, task) {
+                if pace.is_over(of_row.saturating_mul(of_part)) {
                     return;
                 }
-                let (row, first) = (item / parts, item % parts * part);
+                let (row, first) = (item / parts, item % parts * of_part);
                 let (image, y) = (row / self.output[0], row % self.output[0]);
                 let seen = self.seen(0, y);
                 let first_row = image * self.input[0];
-                let rows = first_row + seen.start..first_row + seen.end;
-                let row_of_windows = Row { shape: self, rows, stop };
-                work(row * self.output[1], row_of_windows, first..self.channels.min(first + part));
+                work(Pixels {
+                    shape: self,
+                    input,
+                    rows: first_row + seen.start..first_row + seen.end,
+                    channels: first..self.channels.min(first + of_part),
+                    output: &output,
+                    first: row * self.output[1],
+                    stride,
+                    stop,
+                });
             }
         });
     }
@@ -138,28 +144,37 @@ impl Shape {
 /// Channels that count for how long a window takes.
 const MOST_CHANNELS: usize = 1 << 20;
 
-/// What the output pixels of a row see.
-#[derive(Clone)]
-struct Row<'a> {
+/// A row of output pixels, some channels of them.
+struct Pixels<'a, T> {
     shape: &'a Shape,
-    /// Rows of the input, counted over all images.
+    input: Image<'a, T>,
+    /// Rows of the input that are seen, counted over all images.
     rows: Range<usize>,
+    channels: Range<usize>,
+    /// Of which these pixels' channels are no one else's.
+    output: &'a DisjointOutput<'a, T>,
+    /// Number of the first pixel.
+    first: usize,
+    /// From a pixel to the next one in the output.
+    stride: usize,
     stop: &'a Stop,
 }
 
-impl Row<'_> {
-    /// The windows of the output pixels from left to right, as long as they are wanted.
+impl<T> Pixels<'_, T> {
+    /// The windows of the output pixels from left to right, as long as they are wanted, and where in the output the channels
+    /// of each begin.
     #[inline(always)]
-    fn windows(&self) -> impl Iterator<Item = Window> + '_ {
+    fn windows(&self) -> impl Iterator<Item = (Window, usize)> {
         let mut pace = Pace::new(self.stop);
         let windows = (0..self.shape.output[1]).map(|x| {
             let columns = self.shape.seen(1, x);
             let first = self.rows.start * self.shape.input[1] + columns.start;
             let (rows, width) = (self.rows.len(), self.shape.input[1]);
-            Window { first, rows, columns: columns.len(), width }
+            let start = (self.first + x) * self.stride + self.channels.start;
+            (Window { first, rows, columns: columns.len(), width }, start)
         });
         let by_element = self.shape.channels.min(MOST_CHANNELS);
-        windows.take_while(move |it| !pace.is_over(it.count().saturating_mul(by_element)))
+        windows.take_while(move |(it, _)| !pace.is_over(it.count().saturating_mul(by_element)))
     }
 }
 

@@ -2,16 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::small_windows::{self, BLOCK, Means, Taps};
-use super::{Reduction, Row, Shape, Window};
+use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
-use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
 use crate::lines::Line;
 use crate::of_images::{ImageKernel, Images};
 use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// Windows up to this many elements have sums below 2^24, which are exact in f32.
 const LARGEST_WINDOW: usize = 1 << 16;
@@ -56,18 +54,8 @@ impl<T: Byte + Ord> QuantizedPooling<T> {
     /// # Panics
     /// If an image is smaller than what was prepared for.
     pub fn run(&self, team: &mut Team, input: Image<'_, T>, output: ImageMut<'_, T>) {
-        let sizes = (input.values.len(), input.pixel_stride);
-        let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
-        self.shape.for_each_row(team, sizes, (values.len(), stride), |pixel, row, channels| {
-            self.isa.run(Pixels {
-                pooling: self,
-                input,
-                row,
-                channels,
-                output: &values,
-                pixel,
-                stride,
-            });
+        self.shape.for_each_row(team, input, output, |pixels| {
+            self.isa.run(Reduce { pooling: self, pixels });
         });
     }
 }
@@ -85,19 +73,13 @@ impl<T: Byte + Ord> ImageKernel for QuantizedPooling<T> {
     }
 }
 
-/// A row of output pixels.
-struct Pixels<'a, T> {
+/// The reduction of a row of windows.
+struct Reduce<'a, T> {
     pooling: &'a QuantizedPooling<T>,
-    input: Image<'a, T>,
-    row: Row<'a>,
-    channels: Range<usize>,
-    /// Of which this row's pixels and these channels are no one else's.
-    output: &'a DisjointOutput<'a, T>,
-    pixel: usize,
-    stride: usize,
+    pixels: Pixels<'a, T>,
 }
 
-impl<T: Byte + Ord> Kernel for Pixels<'_, T> {
+impl<T: Byte + Ord> Kernel for Reduce<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -109,16 +91,15 @@ impl<T: Byte + Ord> Kernel for Pixels<'_, T> {
     }
 }
 
-impl<T: Byte + Ord> Pixels<'_, T> {
+impl<T: Byte + Ord> Reduce<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
         let mut taps: Option<Taps> = None;
-        let mut pace = Pace::new(self.row.stop);
-        for (x, window) in self.row.windows().enumerate() {
-            let first = (self.pixel + x) * self.stride + self.channels.start;
-            // SAFETY: pixels of this row and channels of this range are no one else's.
-            let output = unsafe { self.output.slice(first, self.channels.len()) };
-            let mut channel = self.channels.start;
+        let mut pace = Pace::new(self.pixels.stop);
+        for (window, start) in self.pixels.windows() {
+            // SAFETY: these channels of the row's pixels are no one else's.
+            let output = unsafe { self.pixels.output.slice(start, self.pixels.channels.len()) };
+            let mut channel = self.pixels.channels.start;
             if !IS_MAX && window.count() > LARGEST_WINDOW {
                 for output in output {
                     *output = self.mean_of_many(window, channel, &mut pace);
@@ -127,7 +108,7 @@ impl<T: Byte + Ord> Pixels<'_, T> {
                 continue;
             }
             if output.len() >= BLOCK {
-                let stride = self.input.pixel_stride;
+                let stride = self.pixels.input.pixel_stride;
                 taps = match taps {
                     None => Taps::of(window, stride),
                     Some(taps) => taps.next(window, stride),
@@ -168,10 +149,10 @@ impl<T: Byte + Ord> Pixels<'_, T> {
         pace: &mut Pace<'_>,
     ) -> bool {
         let QuantizedPooling { center, range, .. } = *self.pooling;
-        let (values, last) = (self.input.values, output.len() - BLOCK);
+        let (values, last) = (self.pixels.input.values, output.len() - BLOCK);
         let mut first = 0;
         loop {
-            let channel = self.channels.start + first;
+            let channel = self.pixels.channels.start + first;
             let block = output[first..].first_chunk_mut().expect("a block that begins in time");
             if IS_MAX {
                 small_windows::greatest(taps, values, channel, range, block);
@@ -196,7 +177,7 @@ impl<T: Byte + Ord> Pixels<'_, T> {
         channel: usize,
         pace: &mut Pace<'_>,
     ) -> [S::I; N] {
-        let count = (self.channels.end - channel).min(N * S::LANES);
+        let count = (self.pixels.channels.end - channel).min(N * S::LANES);
         let first = if IS_MAX { T::RANGE.0 } else { 0 };
         let mut all = [simd.isplat(first); N];
         let is_large = window.is_large();
@@ -205,8 +186,8 @@ impl<T: Byte + Ord> Pixels<'_, T> {
                 if is_large && pace.is_over(N * S::LANES) {
                     return all;
                 }
-                let start = pixel * self.input.pixel_stride + channel;
-                let values = &self.input.values[start..start + count];
+                let start = pixel * self.pixels.input.pixel_stride + channel;
+                let values = &self.pixels.input.values[start..start + count];
                 for (index, all) in all.iter_mut().enumerate() {
                     let value = if N == 1 && count < S::LANES {
                         load_bytes_partial(simd, values)
@@ -232,7 +213,9 @@ impl<T: Byte + Ord> Pixels<'_, T> {
     fn mean_of_many(&self, window: Window, channel: usize, pace: &mut Pace<'_>) -> T {
         let (low, high) = self.pooling.range;
         let center = i64::from(self.pooling.center);
-        let element = |pixel: usize| self.input.values[pixel * self.input.pixel_stride + channel];
+        let element = |pixel: usize| {
+            self.pixels.input.values[pixel * self.pixels.input.pixel_stride + channel]
+        };
         let offset = |pixel: usize| i64::from(element(pixel).wide()) - center;
         let mut sum = 0;
         for pixels in window.pixels() {
