@@ -9,13 +9,14 @@ mod row;
 mod tests;
 
 use crate::disjoint::DisjointOutput;
-use crate::image::{Image, ImageMut, values_needed};
+use crate::image::{Image, ImageMut};
+use crate::packing::product;
 use crate::parts::{Cut, for_each_part};
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use crate::{Preparation, TooLarge};
-use row::{Floats, Rounded, Row, Span, Steps, find_spans};
+use row::{Floats, Mix, Rounded, Row, Span, Steps, find_spans};
 
 /// Output elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
@@ -94,7 +95,7 @@ impl Resize {
     /// # Panics
     /// If an image is smaller than what was prepared for.
     pub fn run_f32(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
-        self.run(team, input, output, |row| self.isa.run(Floats(row)));
+        self.run(team, input, output, |row| self.isa.run(Mix::<Floats>(row)));
     }
 
     /// Computes the output of 8-bit images: the nearest stored values, halves up.
@@ -103,13 +104,13 @@ impl Resize {
     /// If an image is smaller than what was prepared for.
     pub fn run_8bit<T: Byte>(&self, team: &mut Team, input: Image<'_, T>, output: ImageMut<'_, T>) {
         if self.is_dyadic {
-            self.run(team, input, output, |row| self.isa.run(Steps(row)));
+            self.run(team, input, output, |row| self.isa.run(Mix::<Steps<T>>(row)));
         } else {
-            self.run(team, input, output, |row| self.isa.run(Rounded(row)));
+            self.run(team, input, output, |row| self.isa.run(Mix::<Rounded<T>>(row)));
         }
     }
 
-    fn run<T: Send + Sync>(
+    fn run<T: Copy + Send + Sync>(
         &self,
         team: &mut Team,
         input: Image<'_, T>,
@@ -117,17 +118,11 @@ impl Resize {
         work: impl Fn(Row<'_, T>) + Sync,
     ) {
         let [rows, columns] = [0, 1].map(|axis: usize| self.places[axis].len());
-        let product = |lengths: [usize; 3]| {
-            let product = lengths.into_iter().try_fold(1, usize::checked_mul);
-            product.expect("images beyond memory")
+        let pixels = |[rows, columns]: [usize; 2]| {
+            product(&[self.batch, rows, columns]).expect("images beyond memory")
         };
-        let pixels = product([self.batch, self.input[0], self.input[1]]);
-        let needed = values_needed(pixels, self.channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "an input smaller than prepared for");
-        let pixels = product([self.batch, rows, columns]);
-        let needed = values_needed(pixels, self.channels, output.pixel_stride);
-        assert!(output.values.len() >= needed, "an output smaller than prepared for");
-        let (input, input_stride) = (input.values, input.pixel_stride);
+        input.check("input", pixels(self.input), self.channels);
+        output.check("output", pixels([rows, columns]), self.channels);
         let stride = output.pixel_stride;
         let values = DisjointOutput::new(output.values);
         let size = columns * self.channels;
@@ -139,7 +134,6 @@ impl Resize {
         for_each_part(team, self.batch * rows, cut, |part, pace| {
             for row in part {
                 let (image, y) = (row / rows, row % rows);
-                let input = Image { values: input, pixel_stride: input_stride };
                 // SAFETY: rows begin at distances of `columns * stride` elements, which is no less than this
                 // one's length, and each is one task's alone.
                 let output = unsafe { values.slice(row * columns * stride, length) };

@@ -56,38 +56,49 @@ pub(super) struct Row<'a, T> {
 }
 
 /// How elements are mixed.
-trait Mixing<S: Simd>: Copy {
+pub(super) trait Mixing {
     type Element: Copy;
     /// A vector of elements of which some are mixed already.
-    type Mixed: Copy;
+    type Mixed<S: Simd>: Copy;
 
     /// Mixes two rows, of which the second one counts so much. There are at most as many elements
     /// as a vector has.
-    fn down(self, rows: [&[Self::Element]; 2], weight: f32) -> Self::Mixed;
+    fn down<S: Simd>(simd: S, rows: [&[Self::Element]; 2], weight: f32) -> Self::Mixed<S>;
 
     /// Mixes two columns, of which the second one counts so much, into an output. Gives false if the
     /// output might be another one, and has to be computed [`Self::exactly`].
-    fn across(self, columns: [Self::Mixed; 2], weight: f32, output: &mut [Self::Element]) -> bool;
+    fn across<S: Simd>(
+        simd: S,
+        columns: [Self::Mixed<S>; 2],
+        weight: f32,
+        output: &mut [Self::Element],
+    ) -> bool;
 
-    /// Mixes upper left, upper right, lower left and lower right elements.
-    fn exactly(corners: [&[Self::Element]; 4], weights: [f32; 2], output: &mut [Self::Element]);
+    /// Mixes upper left, upper right, lower left and lower right elements. Nothing where [`Self::across`] always does.
+    fn exactly(_: [&[Self::Element]; 4], _: [f32; 2], _: &mut [Self::Element]) {}
 }
 
-impl<T: Copy> Row<'_, T> {
+/// Mixes a row.
+pub(super) struct Mix<'a, M: Mixing>(pub(super) Row<'a, M::Element>);
+
+impl<M: Mixing> Kernel for Mix<'_, M> {
+    type Output = ();
+
     #[inline(always)]
-    fn mix<S: Simd, M: Mixing<S, Element = T>>(mut self, mixing: M) {
-        let Resize { input: [height, width], channels, places, spans, .. } = self.resize;
+    fn run<S: Simd>(self, simd: S) {
+        let Self(mut row) = self;
+        let Resize { input: [height, width], channels, places, spans, .. } = row.resize;
         let channels = *channels;
-        let (vertical, places) = (places[0][self.y], &places[1]);
+        let (vertical, places) = (places[0][row.y], &places[1]);
         let upper_row = if vertical.weight == 0.0 { vertical.lower } else { vertical.upper };
-        let rows = [vertical.lower, upper_row].map(|y| (self.image * height + y) * width);
+        let rows = [vertical.lower, upper_row].map(|y| (row.image * height + y) * width);
         for span in spans {
-            if self.pace.is_over(1) {
+            if row.pace.is_over(1) {
                 return;
             }
-            let corner = |row: usize, column: usize| {
-                let start = (row + column) * self.input.pixel_stride;
-                &self.input.values[start..start + channels]
+            let corner = |first: usize, column: usize| {
+                let start = (first + column) * row.input.pixel_stride;
+                &row.input.values[start..start + channels]
             };
             let [lower, upper] = [span.lower, span.upper];
             let corners = [
@@ -97,16 +108,16 @@ impl<T: Copy> Row<'_, T> {
                 corner(rows[1], upper),
             ];
             if vertical.weight == 0.0 && lower == upper {
-                for block in self.pace.blocks(channels, span.pixels.len()) {
+                for block in row.pace.blocks(channels, span.pixels.len()) {
                     for x in span.pixels.clone() {
-                        let output = &mut self.output[x * self.stride..][block.clone()];
+                        let output = &mut row.output[x * row.stride..][block.clone()];
                         output.copy_from_slice(&corners[0][block.clone()]);
                     }
                 }
                 continue;
             }
             let size = channels.min(S::LANES);
-            for block in self.pace.blocks(channels, span.pixels.len()) {
+            for block in row.pace.blocks(channels, span.pixels.len()) {
                 // The last vector overlaps the one before: cheaper than a part of one.
                 for first in block.step_by(S::LANES) {
                     let first = first.min(channels - size);
@@ -115,12 +126,12 @@ impl<T: Copy> Row<'_, T> {
                     let end = first + size;
                     let [a, b, c, d] =
                         [&a[first..end], &b[first..end], &c[first..end], &d[first..end]];
-                    let left = mixing.down([a, c], vertical.weight);
-                    let right = mixing.down([b, d], vertical.weight);
+                    let left = M::down(simd, [a, c], vertical.weight);
+                    let right = M::down(simd, [b, d], vertical.weight);
                     for x in span.pixels.clone() {
                         let weight = places[x].weight;
-                        let output = &mut self.output[x * self.stride + first..][..size];
-                        if !mixing.across([left, right], weight, output) {
+                        let output = &mut row.output[x * row.stride + first..][..size];
+                        if !M::across(simd, [left, right], weight, output) {
                             M::exactly([a, b, c, d], [vertical.weight, weight], output);
                         }
                     }
@@ -130,60 +141,47 @@ impl<T: Copy> Row<'_, T> {
     }
 }
 
-/// A row of floats.
-pub(super) struct Floats<'a>(pub(super) Row<'a, f32>);
-
-impl Kernel for Floats<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        self.0.mix(OfFloats(simd));
-    }
+/// `a + (b - a) * weight`.
+#[inline(always)]
+fn two<S: Simd>(simd: S, [a, b]: [S::F; 2], weight: f32) -> S::F {
+    let (rest, weight) = (simd.splat(1.0 - weight), simd.splat(weight));
+    simd.fma(b, weight, simd.mul(a, rest))
 }
 
-#[derive(Clone, Copy)]
-struct OfFloats<S>(S);
+/// Floats.
+pub(super) struct Floats;
 
-impl<S: Simd> OfFloats<S> {
+impl Floats {
     #[inline(always)]
-    fn two(self, [a, b]: [S::F; 2], weight: f32) -> S::F {
+    fn two<S: Simd>(simd: S, [a, b]: [S::F; 2], weight: f32) -> S::F {
         // A weight of 0 must not let an infinity on the other side through.
-        if weight == 0.0 {
-            return a;
-        }
-        let (rest, weight) = (self.0.splat(1.0 - weight), self.0.splat(weight));
-        self.0.fma(b, weight, self.0.mul(a, rest))
+        if weight == 0.0 { a } else { two(simd, [a, b], weight) }
     }
 }
 
-impl<S: Simd> Mixing<S> for OfFloats<S> {
+impl Mixing for Floats {
     type Element = f32;
-    type Mixed = S::F;
+    type Mixed<S: Simd> = S::F;
 
     #[inline(always)]
-    fn down(self, rows: [&[f32]; 2], weight: f32) -> S::F {
-        let simd = self.0;
-        let [a, b] = rows;
+    fn down<S: Simd>(simd: S, [a, b]: [&[f32]; 2], weight: f32) -> S::F {
         if a.len() < S::LANES {
-            self.two([simd.load_partial(a, 0.0), simd.load_partial(b, 0.0)], weight)
+            Self::two(simd, [simd.load_partial(a, 0.0), simd.load_partial(b, 0.0)], weight)
         } else {
-            self.two([simd.load(a), simd.load(b)], weight)
+            Self::two(simd, [simd.load(a), simd.load(b)], weight)
         }
     }
 
     #[inline(always)]
-    fn across(self, columns: [S::F; 2], weight: f32, output: &mut [f32]) -> bool {
-        let mixed = self.two(columns, weight);
+    fn across<S: Simd>(simd: S, columns: [S::F; 2], weight: f32, output: &mut [f32]) -> bool {
+        let mixed = Self::two(simd, columns, weight);
         if output.len() < S::LANES {
-            self.0.store_partial(mixed, output);
+            simd.store_partial(mixed, output);
         } else {
-            self.0.store(mixed, output);
+            simd.store(mixed, output);
         }
         true
     }
-
-    fn exactly(_: [&[f32]; 4], _: [f32; 2], _: &mut [f32]) {}
 }
 
 #[inline(always)]
@@ -200,96 +198,57 @@ fn store<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
     }
 }
 
-/// A row of bytes whose weights are multiples of 2 to the power of -[`WEIGHT_BITS`].
-pub(super) struct Steps<'a, T>(pub(super) Row<'a, T>);
+/// Bytes whose weights are multiples of 2 to the power of -[`WEIGHT_BITS`]: exact means, halves up, for 8 bits and twice the
+/// weights' bits are less than 31.
+pub(super) struct Steps<T>(PhantomData<T>);
 
-impl<T: Byte> Kernel for Steps<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        self.0.mix(OfSteps(simd, PhantomData));
-    }
-}
-
-#[derive(Clone, Copy)]
-struct OfSteps<S, T>(S, PhantomData<T>);
-
-impl<S: Simd, T: Byte> OfSteps<S, T> {
+impl<T: Byte> Steps<T> {
     /// `a + (b - a) * weight`, times 2^11.
     #[inline(always)]
-    fn two(self, [a, b]: [S::I; 2], weight: f32) -> S::I {
-        let simd = self.0;
+    fn two<S: Simd>(simd: S, [a, b]: [S::I; 2], weight: f32) -> S::I {
         #[allow(clippy::cast_possible_truncation)] // At most 2^11, and an integer.
         let steps = simd.isplat((weight * f32::from(1_u16 << WEIGHT_BITS)) as i32);
         simd.iadd(simd.shift_left(a, WEIGHT_BITS), simd.imul(simd.isub(b, a), steps))
     }
 }
 
-/// Exact means, halves up: 8 bits and twice the weights' bits are less than 31.
-impl<S: Simd, T: Byte> Mixing<S> for OfSteps<S, T> {
+impl<T: Byte> Mixing for Steps<T> {
     type Element = T;
-    type Mixed = S::I;
+    type Mixed<S: Simd> = S::I;
 
     #[inline(always)]
-    fn down(self, rows: [&[T]; 2], weight: f32) -> S::I {
-        let [a, b] = rows;
-        self.two([load(self.0, a), load(self.0, b)], weight)
+    fn down<S: Simd>(simd: S, [a, b]: [&[T]; 2], weight: f32) -> S::I {
+        Self::two(simd, [load(simd, a), load(simd, b)], weight)
     }
 
     #[inline(always)]
-    fn across(self, columns: [S::I; 2], weight: f32, output: &mut [T]) -> bool {
-        let simd = self.0;
+    fn across<S: Simd>(simd: S, columns: [S::I; 2], weight: f32, output: &mut [T]) -> bool {
         let half = simd.isplat(1 << (2 * WEIGHT_BITS - 1));
-        let sum = simd.iadd(self.two(columns, weight), half);
+        let sum = simd.iadd(Self::two(simd, columns, weight), half);
         store(simd, simd.shift_right(sum, 2 * WEIGHT_BITS), output);
         true
     }
-
-    fn exactly(_: [&[T]; 4], _: [f32; 2], _: &mut [T]) {}
 }
 
-/// A row of bytes with any weights.
-pub(super) struct Rounded<'a, T>(pub(super) Row<'a, T>);
-
-impl<T: Byte> Kernel for Rounded<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        self.0.mix(OfRounded(simd, PhantomData));
-    }
-}
-
-#[derive(Clone, Copy)]
-struct OfRounded<S, T>(S, PhantomData<T>);
+/// Bytes with any weights.
+pub(super) struct Rounded<T>(PhantomData<T>);
 
 /// Means that are closer than this to the middle between two integers are computed exactly. Of floats
 /// of at most 255 each of the six products and sums errs by 2^-16 at most.
 const UNCERTAIN: f32 = 1e-3;
 
-impl<S: Simd, T: Byte> OfRounded<S, T> {
-    #[inline(always)]
-    fn two(self, [a, b]: [S::F; 2], weight: f32) -> S::F {
-        let (rest, weight) = (self.0.splat(1.0 - weight), self.0.splat(weight));
-        self.0.fma(b, weight, self.0.mul(a, rest))
-    }
-}
-
-impl<S: Simd, T: Byte> Mixing<S> for OfRounded<S, T> {
+impl<T: Byte> Mixing for Rounded<T> {
     type Element = T;
-    type Mixed = S::F;
+    type Mixed<S: Simd> = S::F;
 
     #[inline(always)]
-    fn down(self, rows: [&[T]; 2], weight: f32) -> S::F {
-        let [a, b] = rows;
-        self.two([self.0.to_f32(load(self.0, a)), self.0.to_f32(load(self.0, b))], weight)
+    fn down<S: Simd>(simd: S, [a, b]: [&[T]; 2], weight: f32) -> S::F {
+        two(simd, [simd.to_f32(load(simd, a)), simd.to_f32(load(simd, b))], weight)
     }
 
     #[inline(always)]
-    fn across(self, columns: [S::F; 2], weight: f32, output: &mut [T]) -> bool {
-        let simd = self.0;
-        let raised = simd.add(self.two(columns, weight), simd.splat(0.5));
+    fn across<S: Simd>(simd: S, columns: [S::F; 2], weight: f32, output: &mut [T]) -> bool {
+        let raised = simd.add(two(simd, columns, weight), simd.splat(0.5));
         let below = simd.floor(raised);
         let above = simd.sub(raised, below);
         let distance = simd.min(above, simd.sub(simd.splat(1.0), above));
