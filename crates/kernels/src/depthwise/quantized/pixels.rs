@@ -214,13 +214,13 @@ pub(super) unsafe fn pixels<
         unsafe {
             match ORDER {
                 ROWS => rows::<A, P, SHARE, TWO>(problem, &group),
-                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, TWO>(problem, &group),
-                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, TWO>(problem, &group),
-                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, TWO>(problem, &group),
-                COLUMNS_5_2 => columns5::<A, P, 2, SHARE, TWO>(problem, &group),
+                COLUMNS_3_1 => columns::<A, P, 1, 3, SHARE, TWO>(problem, &group),
+                COLUMNS_3_2 => columns::<A, P, 2, 3, SHARE, TWO>(problem, &group),
+                COLUMNS_5_1 => columns::<A, P, 1, 5, SHARE, TWO>(problem, &group),
+                COLUMNS_5_2 => columns::<A, P, 2, 5, SHARE, TWO>(problem, &group),
                 ONE_ROWS => rows::<A, 1, SHARE, TWO>(problem, &group),
-                ONE_COLUMNS_3 => columns3::<A, 1, 1, SHARE, TWO>(problem, &group),
-                _ => columns5::<A, 1, 1, SHARE, TWO>(problem, &group),
+                ONE_COLUMNS_3 => columns::<A, 1, 1, 3, SHARE, TWO>(problem, &group),
+                _ => columns::<A, 1, 1, 5, SHARE, TWO>(problem, &group),
             }
         }
         first += together;
@@ -351,7 +351,7 @@ unsafe fn rows<A: Arithmetic, const P: usize, const SHARE: u8, const TWO: bool>(
 /// to its sums. `$step` gives the step of the pixel whose first column is the given one, if it has one.
 /// Written out, for a loop would keep the sums in memory; what is not there is not compiled.
 macro_rules! for_columns {
-    ($sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, [$($column:literal)+]) => {$(
+    ($sums:ident, $run:expr, $steps:ident, $inputs:ident, $step:expr, [$($column:literal)+]) => {$(
         if const {
             $step($column, 0).is_some()
                 || $step($column, 1).is_some()
@@ -362,7 +362,7 @@ macro_rules! for_columns {
             for_columns!(@ $sums, $run, $steps, inputs, $step, $column, [0 1 2 3]);
         }
     )+};
-    (@ $sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, $column:literal, [$($p:literal)+]) => {$(
+    (@ $sums:ident, $run:expr, $steps:ident, $inputs:ident, $step:expr, $column:literal, [$($p:literal)+]) => {$(
         if const { $step($column, $p).is_some() } {
             let step = $step($column, $p).unwrap_or_default();
             multiply::<A, TWO>($run, (step, $steps), $inputs, &mut $sums[$p]);
@@ -370,59 +370,31 @@ macro_rules! for_columns {
     )+};
 }
 
-/// The first `P` pixels of a run of a 3x3 filter, the three taps of a column at a time. Columns are
-/// interleaved once for all pixels that see them, which are `S` columns from each other.
+/// The first `P` pixels of a run of a filter of 3x3 or 5x5, `WIDTH` taps in a row. The three taps of a column at a time, or the
+/// upper four: columns are interleaved once for all pixels that see them, which are `S` columns from each other. Then, of 5x5,
+/// four taps of the last row, of which one pixel takes its first four and the one before it its last.
 ///
 /// # Safety
 /// As of [`pixels`].
 #[inline(always)]
-unsafe fn columns3<
+unsafe fn columns<
     A: Arithmetic,
     const P: usize,
     const S: usize,
+    const WIDTH: usize,
     const SHARE: u8,
     const TWO: bool,
 >(
     problem: &Problem,
     run: &Run<'_>,
 ) {
-    // SAFETY: entries of taps of pixels, one of three steps, and the caller's promises.
+    // SAFETY: entries of taps of pixels, one of three steps or seven, and the caller's promises.
     unsafe {
         macro_rules! column {
             ($column:literal) => {{
-                // The fourth weight is zero.
-                let entries = column(run, $column, [0, 1, 2, 2]);
-                interleaved::<A, SHARE>(problem, run, entries)
-            }};
-        }
-        let mut sums = first_sums::<A, P>(run);
-        for_columns!(sums, run, 3, column, step_of_column::<P, S, 3>, [0 1 2 3 4 5 6 7 8]);
-        A::Vectors::store::<P, SHARE>(problem, run, sums);
-    }
-}
-
-/// The first `P` pixels of a run of a 5x5 filter: the upper four taps of a column at a time, for all
-/// pixels that see them, then four taps of the last row, of which one pixel takes its first four and
-/// the one before it its last.
-///
-/// # Safety
-/// As of [`pixels`].
-#[inline(always)]
-unsafe fn columns5<
-    A: Arithmetic,
-    const P: usize,
-    const S: usize,
-    const SHARE: u8,
-    const TWO: bool,
->(
-    problem: &Problem,
-    run: &Run<'_>,
-) {
-    // SAFETY: entries of taps of pixels, one of seven steps, and the caller's promises.
-    unsafe {
-        macro_rules! column {
-            ($column:literal) => {{
-                let entries = column(run, $column, [0, 1, 2, 3]);
+                // The fourth weight of three taps is zero.
+                let rows = if const { WIDTH == 3 } { [0, 1, 2, 2] } else { [0, 1, 2, 3] };
+                let entries = column(run, $column, rows);
                 interleaved::<A, SHARE>(problem, run, entries)
             }};
         }
@@ -441,12 +413,13 @@ unsafe fn columns5<
             }};
         }
         let mut sums = first_sums::<A, P>(run);
-        for_columns!(sums, run, 7, column, step_of_column::<P, S, 5>, [0 1 2 3 4 5 6 7 8 9 10]);
-        for_columns!(sums, run, 7, last_row, step_of_last_row::<P, S>, [0 1 2 3 4 5 6 7 8 9 10]);
-        if const { P == 1 } {
+        let steps = if const { WIDTH == 3 } { 3 } else { 7 };
+        for_columns!(sums, run, steps, column, step_of_column::<P, S, WIDTH>, [0 1 2 3 4 5 6 7 8 9 10]);
+        for_columns!(sums, run, steps, last_row, step_of_last_row::<P, S, WIDTH>, [0 1 2 3 4 5 6 7 8 9 10]);
+        if const { P == 1 && WIDTH == 5 } {
             // The place of the weight among those of the last tap does not matter.
             let inputs = interleaved::<A, SHARE>(problem, run, column(run, 4, [4; 4]));
-            multiply::<A, TWO>(run, (6, 7), inputs, &mut sums[0]);
+            multiply::<A, TWO>(run, (6, steps), inputs, &mut sums[0]);
         }
         A::Vectors::store::<P, SHARE>(problem, run, sums);
     }
@@ -478,15 +451,15 @@ const fn step_of_column<const P: usize, const S: usize, const WIDTH: usize>(
 }
 
 /// The step of a pixel that four taps of the last row from a column on are, if they are its first four
-/// or its last one is among them. Of a single pixel the last one is not.
+/// or its last one is among them. Of a single pixel the last one is not; of three taps there is no such row.
 #[inline(always)]
-const fn step_of_last_row<const P: usize, const S: usize>(
+const fn step_of_last_row<const P: usize, const S: usize, const WIDTH: usize>(
     column: usize,
     pixel: usize,
 ) -> Option<usize> {
     // As `Order::Columns5` places the last weight.
     let last = pixel * S + if S == 1 { 1 } else { 4 };
-    if pixel >= P {
+    if pixel >= P || WIDTH == 3 {
         None
     } else if column == pixel * S {
         Some(5)
