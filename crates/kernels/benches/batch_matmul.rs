@@ -4,7 +4,7 @@ mod measure;
 
 use measure::{Settings, values};
 use nnhal_kernels::batch_matmul::float::{BatchMatmul, Layout};
-use nnhal_kernels::{Epilogue, Lines, Team};
+use nnhal_kernels::{Epilogue, Lines, PreparedKernel, Team};
 
 /// Name, products, M, N, K, whether the right operand is transposed.
 type Row = (&'static str, usize, [usize; 3], bool);
@@ -39,7 +39,7 @@ fn main() {
         let mut output = vec![0.0; count * rows * columns];
         let mut scratch = Lines::with_bytes(product.scratch_bytes());
         let mut team = Team::new(settings.threads);
-        settings.measure(name, &product.kernel(), product.operations(), || {
+        settings.measure(name, &product.kernel(), product.arithmetic(), || {
             product.run(&mut team, &left, &right, &mut output, scratch.lines_mut());
         });
     }

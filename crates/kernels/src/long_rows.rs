@@ -16,7 +16,7 @@ use crate::reduction::{
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
     Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Multiplier, Preparation,
-    Requantization, Team, TooLarge,
+    PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

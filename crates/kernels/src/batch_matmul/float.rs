@@ -7,8 +7,7 @@ use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
-use crate::team::Pace;
-use crate::team::part;
+use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
 use std::ops::Range;
@@ -66,28 +65,6 @@ const SMALL_SCRATCH: usize = 1 << 18;
 /// A task should take a few microseconds at least.
 const LEAST_PRODUCTS: usize = 500_000;
 
-/// Inputs: the left and the right factors.
-impl PreparedKernel for BatchMatmul {
-    fn name(&self) -> String {
-        format!("batch matmul {}", self.kernel())
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        let scratch = bytemuck::cast_slice_mut(scratch);
-        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output), scratch);
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        Self::scratch_bytes(self)
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.operations()
-    }
-}
-
 impl BatchMatmul {
     /// Cuts the work for this number of threads. The sizes are M, N and K.
     ///
@@ -143,13 +120,6 @@ impl BatchMatmul {
         format!("gemm f32 {}", self.set)
     }
 
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        let [rows, columns, depth] = self.sizes.map(|size| size as u128);
-        let products = rows * columns * depth * self.output.starts.len() as u128;
-        u64::try_from(2 * products).unwrap_or(u64::MAX)
-    }
-
     /// Values of scratch memory of a task: a panel, and a tile's rows if they have to be turned.
     fn task_scratch(&self) -> (usize, usize) {
         let [_, columns, depth] = self.sizes;
@@ -157,12 +127,6 @@ impl BatchMatmul {
         let panel = (1 + depth) * width.max(1);
         let tile = if self.left.transposed { depth * self.blocking.rows } else { 0 };
         (panel, tile.next_multiple_of(16))
-    }
-
-    /// Bytes of scratch memory that [`Self::run`] needs.
-    pub fn scratch_bytes(&self) -> usize {
-        let (panel, tile) = self.task_scratch();
-        self.tasks * (panel + tile) * size_of::<f32>()
     }
 
     /// Computes the products.
@@ -294,6 +258,31 @@ impl BatchMatmul {
             // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
             unsafe { run_tile(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
         }
+    }
+}
+
+/// Inputs: the left and the right factors.
+impl PreparedKernel for BatchMatmul {
+    fn name(&self) -> String {
+        format!("batch matmul {}", self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let (panel, tile) = self.task_scratch();
+        self.tasks * (panel + tile) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        let [rows, columns, depth] = self.sizes.map(|size| size as u128);
+        let products = rows * columns * depth * self.output.starts.len() as u128;
+        u64::try_from(2 * products).unwrap_or(u64::MAX)
     }
 }
 

@@ -4,14 +4,12 @@
 use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
+use crate::parts::TASKS_BY_THREAD;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
-use crate::team::Pace;
+use crate::team::{Pace, part};
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
-
-/// Tasks for each thread, at most.
-const TASKS_PER_THREAD: usize = 4;
 
 /// Finding out which matrices are multiplied takes as long as this many products.
 const WORK_OF_PAIR: usize = 8;
@@ -65,27 +63,6 @@ const ROWS: usize = 12 * TILE_ROWS;
 impl Parts {
     fn sum(self) -> usize {
         self.weights + self.lanes + self.rows + self.wide
-    }
-}
-
-/// Inputs: the left and the right factors.
-impl PreparedKernel for BatchMatmul {
-    fn name(&self) -> String {
-        format!("batch matmul gemm {} {}", self.signedness.name(), self.kernel())
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), output, bytemuck::cast_slice_mut(scratch));
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        Self::scratch_bytes(self)
-    }
-
-    fn arithmetic(&self) -> u64 {
-        self.operations()
     }
 }
 
@@ -160,7 +137,7 @@ impl BatchMatmul {
                     .copied_row_bytes()
                     .map_or(0, |bytes| (rows.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
             };
-            let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
+            let tasks = batch.min(if threads > 1 { threads * TASKS_BY_THREAD } else { 1 });
             // Each task has scratch memory of its own, of all of which there should not be much more
             // than operands.
             let operands = (rows + columns).saturating_mul(inner).saturating_mul(batch);
@@ -185,18 +162,6 @@ impl BatchMatmul {
     /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         self.packed.as_ref().map_or("portable", |packed| packed.matrix.variant.name())
-    }
-
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        let [rows, inner, columns] = self.sizes.map(|size| size as u64);
-        let factors = [2, self.products.len() as u64, rows, inner, columns];
-        factors.into_iter().fold(1, u64::saturating_mul)
-    }
-
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        self.packed.as_ref().map_or(0, |packed| packed.tasks * packed.lines.sum() * LINE_BYTES)
     }
 
     /// Computes all products.
@@ -224,7 +189,7 @@ impl BatchMatmul {
         let tasks = self.packed.as_ref().map_or(batch, |packed| packed.tasks);
         team.run_long(tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
-            for index in batch * task / tasks..batch * (task + 1) / tasks {
+            for index in part(batch, tasks, task) {
                 let [of_x, of_y] = self.products[index];
                 let x = &x[of_x * rows * inner..][..rows * inner];
                 let y = &y[of_y * inner * columns..][..inner * columns];
@@ -347,6 +312,29 @@ impl BatchMatmul {
             }
             row += count;
         }
+    }
+}
+
+/// Inputs: the left and the right factors.
+impl PreparedKernel for BatchMatmul {
+    fn name(&self) -> String {
+        format!("batch matmul gemm {} {}", self.signedness.name(), self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        self.run(team, inputs.of(0), inputs.of(1), output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.packed.as_ref().map_or(0, |packed| packed.tasks * packed.lines.sum() * LINE_BYTES)
+    }
+
+    fn arithmetic(&self) -> u64 {
+        let [rows, inner, columns] = self.sizes.map(|size| size as u64);
+        let factors = [2, self.products.len() as u64, rows, inner, columns];
+        factors.into_iter().fold(1, u64::saturating_mul)
     }
 }
 

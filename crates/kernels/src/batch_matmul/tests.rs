@@ -1,6 +1,6 @@
 use super::float::{BatchMatmul, Layout};
 use crate::convolution::float::tests::numbers;
-use crate::{Epilogue, InstructionSet, Lines, Team};
+use crate::{Epilogue, InstructionSet, Lines, PreparedKernel, Team};
 use proptest::prelude::*;
 
 fn at(layout: &Layout, product: usize, row: usize, column: usize) -> usize {

@@ -1,10 +1,10 @@
 //! Images of floats as 8-bit numbers, each image with a scale and a zero point of its own.
 #![allow(unsafe_code)]
 
-use super::part;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::team::Pace;
+use crate::parts::TASKS_BY_THREAD;
+use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd, store_bytes_partial};
 use crate::{LINE_BYTES, Line, Team};
 use bytemuck::{Pod, Zeroable};
@@ -12,8 +12,6 @@ use std::ops;
 
 /// Elements of images that are worth a task of their own.
 const ELEMENTS_PER_TASK: usize = 16 << 10;
-/// Tasks for each thread, so that all end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
 /// Bytes behind the last image that may be read.
 const SLACK: usize = 4;
 
@@ -51,7 +49,7 @@ impl Images {
     }
 
     pub(super) fn new(isa: Isa, [count, elements]: [usize; 2], threads: usize) -> Self {
-        let most = if threads > 1 { threads.saturating_mul(TASKS_PER_THREAD) } else { 1 };
+        let most = if threads > 1 { threads.saturating_mul(TASKS_BY_THREAD) } else { 1 };
         let tasks = (count.saturating_mul(elements) / ELEMENTS_PER_TASK).clamp(1, most);
         let parts = (tasks / count.max(1)).max(1);
         Self { isa, count, elements, parts, tasks: tasks.min(count * parts).max(1) }

@@ -18,7 +18,6 @@
 #![allow(unsafe_code)]
 
 mod images;
-mod prepared;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -30,19 +29,19 @@ use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Block, Matrix, Source, Tile, Variant};
 use crate::packing::PackedValues;
+use crate::parts::TASKS_BY_THREAD;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Signedness, Weights};
 use crate::requantize::LANES;
-use crate::team::Pace;
+use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Epilogue, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use images::{Images, Meaning};
 use std::ops::Range;
-use windows::Windows;
+use windows::copy_window;
 
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 1_000_000;
-/// Tasks for each thread, so that all end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 /// Bytes of rows that meet all weights before the next rows do, to stay in the second cache.
@@ -67,8 +66,6 @@ pub struct Convolution {
     weight_sums: Vec<i32>,
     epilogue: Epilogue,
     images: Images,
-    /// If rows are not pixels of the input.
-    windows: Option<Windows>,
     /// Rows that meet all weights before the next rows do.
     together: usize,
     lines: Lines,
@@ -183,13 +180,12 @@ impl Convolution {
             }
         };
         let isa = Isa::of(set);
-        let windows = (!shape.is_matrix_product()).then(|| Windows::new(shape));
         let wide_bytes = match &packed {
             Packed::Matrix(matrix) => matrix.copied_row_bytes().unwrap_or(0),
             Packed::Plain(_) => 0,
         };
         let row_bytes = inputs.checked_next_multiple_of(4).ok_or(too_large)?;
-        let copied_bytes = if windows.is_some() { row_bytes } else { 0 };
+        let copied_bytes = if shape.is_matrix_product() { 0 } else { row_bytes };
         let together =
             together(row_bytes.max(wide_bytes), copied_bytes.max(wide_bytes)).min(rows).max(1);
         let in_lines = |bytes: usize| {
@@ -210,13 +206,12 @@ impl Convolution {
             weight_sums,
             epilogue,
             images,
-            windows,
             together,
             lines,
             parts: [1, 1],
         };
         if threads > 1 {
-            let most = threads.saturating_mul(TASKS_PER_THREAD);
+            let most = threads.saturating_mul(TASKS_BY_THREAD);
             let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
             let tasks = worth.unwrap_or(usize::MAX).clamp(1, most);
             let (groups, blocks) = (rows.div_ceil(SUM_ROWS).max(1), layer.blocks().max(1));
@@ -235,28 +230,12 @@ impl Convolution {
         Ok(layer)
     }
 
-    /// The sizes.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        self.shape.operations()
-    }
-
     /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         match &self.weights {
             Packed::Plain(_) => "portable",
             Packed::Matrix(matrix) => matrix.variant.name(),
         }
-    }
-
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        let Lines { images, meanings, .. } = self.lines;
-        (images + meanings + self.parts[0] * self.parts[1] * self.task_lines()) * LINE_BYTES
     }
 
     fn task_lines(&self) -> usize {
@@ -280,19 +259,13 @@ impl Convolution {
         match &self.weights {
             Packed::Plain(_) => {
                 let first = index * MOST_UNITS;
-                Units {
-                    first,
-                    count: MOST_UNITS.min(self.shape.output_channels - first),
-                    block: None,
-                }
+                let count = MOST_UNITS.min(self.shape.output_channels - first);
+                Units { first, count, block: None }
             }
             Packed::Matrix(matrix) => {
                 let block = &matrix.blocks()[index];
-                Units {
-                    first: block.channel,
-                    count: block.channels,
-                    block: Some((&**matrix, block)),
-                }
+                let (first, count) = (block.channel, block.channels);
+                Units { first, count, block: Some((matrix, block)) }
             }
         }
     }
@@ -398,14 +371,13 @@ impl Convolution {
     ) -> Option<Rows<'a>> {
         let inputs = self.inputs();
         let read_bytes = inputs.next_multiple_of(4);
-        let narrow = match &self.windows {
-            None => Rows { bytes: &bytes[rows.start * inputs..], row_bytes: inputs, read_bytes },
-            Some(windows) => {
-                for (row, to) in rows.clone().zip(copies.chunks_exact_mut(read_bytes.max(1))) {
-                    windows.copy(&self.shape, (bytes, meanings), row, &mut to[..inputs], pace)?;
-                }
-                Rows { bytes: copies, row_bytes: read_bytes, read_bytes }
+        let narrow = if self.shape.is_matrix_product() {
+            Rows { bytes: &bytes[rows.start * inputs..], row_bytes: inputs, read_bytes }
+        } else {
+            for (row, to) in rows.clone().zip(copies.chunks_exact_mut(read_bytes.max(1))) {
+                copy_window(&self.shape, (bytes, meanings), row, &mut to[..inputs], pace)?;
             }
+            Rows { bytes: copies, row_bytes: read_bytes, read_bytes }
         };
         let Packed::Matrix(matrix) = &self.weights else { return Some(narrow) };
         let Some(wide_bytes) = matrix.copied_row_bytes() else { return Some(narrow) };
@@ -493,6 +465,38 @@ impl Convolution {
     }
 }
 
+/// Input: the floats.
+impl PreparedKernel for Convolution {
+    fn name(&self) -> String {
+        let layer = if self.shape.input == [1, 1] && self.shape.filter == [1, 1] {
+            "fully connected".to_owned()
+        } else {
+            self.shape.name(false)
+        };
+        format!("dynamic {layer} gemm i8 {}", self.kernel())
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let output = bytemuck::cast_slice_mut(output);
+        self.run(team, inputs.of(0), output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let Lines { images, meanings, .. } = self.lines;
+        (images + meanings + self.parts[0] * self.parts[1] * self.task_lines()) * LINE_BYTES
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.shape.operations()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+}
+
 /// Memory of whole lines.
 fn bytes_of(lines: &mut [Line]) -> &mut [u8] {
     bytemuck::cast_slice_mut(lines)
@@ -506,13 +510,6 @@ fn together(row_bytes: usize, copied_bytes: usize) -> usize {
     } else {
         (MOST_ROWS_BYTES / copied_bytes.max(1)).clamp(1, SUM_ROWS)
     }
-}
-
-/// The number `index` of `parts` nearly equal parts of `0..total`.
-fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
-    let (whole, rest) = (total / parts, total % parts);
-    let begin = |index: usize| whole * index + rest.min(index);
-    begin(index)..begin(index + 1)
 }
 
 /// From the sums of a row to outputs.

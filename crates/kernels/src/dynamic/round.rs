@@ -1,6 +1,7 @@
 //! [`Rounding`]: floats as 8 bits can hold them.
 
 use super::images::Images;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::vector::Isa;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -24,16 +25,29 @@ impl Rounding {
         Ok(Self(images))
     }
 
-    /// Bytes of scratch memory that a run wants.
-    pub fn scratch_bytes(&self) -> usize {
-        self.0.meaning_lines() * LINE_BYTES
-    }
-
     /// Computes the output.
     ///
     /// # Panics
     /// If the input, the output or the scratch memory is too small.
     pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32], scratch: &mut [Line]) {
         self.0.round_to_floats(team, input, output, scratch);
+    }
+}
+
+/// Input: the floats.
+impl PreparedKernel for Rounding {
+    fn name(&self) -> String {
+        "dynamic round f32".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let output = bytemuck::cast_slice_mut(output);
+        self.run(team, inputs.of(0), output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.meaning_lines() * LINE_BYTES
     }
 }

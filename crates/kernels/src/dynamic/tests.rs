@@ -2,6 +2,7 @@
 
 use super::{Convolution, Rounding};
 use crate::convolution::Shape;
+use crate::prepared::PreparedKernel;
 use crate::{Epilogue, InstructionSet, Line, Preparation, SavedWeights, Team};
 use bytemuck::Zeroable;
 use proptest::prelude::*;
@@ -73,7 +74,7 @@ fn assert_close(found: &[f32], expected: &[f32], size: f32, what: &str) {
 }
 
 fn run(layer: &Convolution, threads: usize, input: &[f32]) -> Vec<f32> {
-    let shape = layer.shape();
+    let shape = &layer.shape;
     let mut output = vec![7.0; shape.output_pixels() * shape.output_channels];
     let mut scratch = vec![Line::zeroed(); layer.scratch_bytes() / 64];
     layer.run(&mut Team::new(threads), input, &mut output, &mut scratch);

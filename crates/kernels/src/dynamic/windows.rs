@@ -4,66 +4,54 @@ use super::images::Meaning;
 use crate::convolution::Shape;
 use crate::team::Pace;
 
-/// How rows are copied.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Windows {
-    /// Whether the taps of a filter's row see pixels that are side by side.
-    is_plain: bool,
-}
-
-impl Windows {
-    pub(super) fn new(shape: &Shape) -> Self {
-        Self { is_plain: shape.dilation[1] == 1 }
-    }
-
-    /// Copies what an output pixel sees; what it sees of the padding is the image's zero point. None if it is no longer
-    /// wanted.
-    ///
-    /// # Panics
-    /// If the images or the row are smaller than the shape says.
-    pub(super) fn copy(
-        self,
-        shape: &Shape,
-        (images, meanings): (&[u8], &[Meaning]),
-        row: usize,
-        to: &mut [u8],
-        pace: &mut Pace<'_>,
-    ) -> Option<()> {
-        let [height, width] = shape.output;
-        let (x, y, batch) = (row % width, row / width % height, row / width / height);
-        let ([in_height, in_width], channels) = (shape.input, shape.input_channels);
-        // It has 8 bits, unless it was no longer wanted.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let zero_point = meanings[batch].zero_point as u8;
-        let seen = shape.seen_taps(1, x);
-        let run = shape.filter[1] * channels;
-        for (i, to) in to.chunks_exact_mut(run.max(1)).enumerate() {
-            if pace.is_over(run / 16) {
-                return None;
+/// Copies what an output pixel sees; what it sees of the padding is the image's zero point. None if it is no longer
+/// wanted.
+///
+/// # Panics
+/// If the images or the row are smaller than the shape says.
+pub(super) fn copy_window(
+    shape: &Shape,
+    (images, meanings): (&[u8], &[Meaning]),
+    row: usize,
+    to: &mut [u8],
+    pace: &mut Pace<'_>,
+) -> Option<()> {
+    let [height, width] = shape.output;
+    let (x, y, batch) = (row % width, row / width % height, row / width / height);
+    let ([in_height, in_width], channels) = (shape.input, shape.input_channels);
+    // It has 8 bits, unless it was no longer wanted.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let zero_point = meanings[batch].zero_point as u8;
+    let seen = shape.seen_taps(1, x);
+    // Whether the taps of a filter's row see pixels that are side by side.
+    let is_plain = shape.dilation[1] == 1;
+    let run = shape.filter[1] * channels;
+    for (i, to) in to.chunks_exact_mut(run.max(1)).enumerate() {
+        if pace.is_over(run / 16) {
+            return None;
+        }
+        let Some(in_y) = shape.input_position(0, y, i) else {
+            to.fill(zero_point);
+            continue;
+        };
+        let line = &images[(batch * in_height + in_y) * in_width * channels..];
+        let (before, rest) = to.split_at_mut(seen.start * channels);
+        let (inside, behind) = rest.split_at_mut((seen.end - seen.start) * channels);
+        before.fill(zero_point);
+        behind.fill(zero_point);
+        if is_plain {
+            if let Some(first) = shape.input_position(1, x, seen.start)
+                && !seen.is_empty()
+            {
+                inside.copy_from_slice(&line[first * channels..][..inside.len()]);
             }
-            let Some(in_y) = shape.input_position(0, y, i) else {
-                to.fill(zero_point);
-                continue;
-            };
-            let line = &images[(batch * in_height + in_y) * in_width * channels..];
-            let (before, rest) = to.split_at_mut(seen.start * channels);
-            let (inside, behind) = rest.split_at_mut((seen.end - seen.start) * channels);
-            before.fill(zero_point);
-            behind.fill(zero_point);
-            if self.is_plain {
-                if let Some(first) = shape.input_position(1, x, seen.start)
-                    && !seen.is_empty()
-                {
-                    inside.copy_from_slice(&line[first * channels..][..inside.len()]);
-                }
-                continue;
-            }
-            for (j, to) in seen.clone().zip(inside.chunks_exact_mut(channels.max(1))) {
-                if let Some(in_x) = shape.input_position(1, x, j) {
-                    to.copy_from_slice(&line[in_x * channels..][..channels]);
-                }
+            continue;
+        }
+        for (j, to) in seen.clone().zip(inside.chunks_exact_mut(channels.max(1))) {
+            if let Some(in_x) = shape.input_position(1, x, j) {
+                to.copy_from_slice(&line[in_x * channels..][..channels]);
             }
         }
-        Some(())
     }
+    Some(())
 }
