@@ -9,7 +9,7 @@ use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::quantized::ByteMatrix;
-use crate::gemm::quantized::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
+use crate::gemm::quantized::{Matrix, Source, TILE_ROWS, Tile, Variant};
 use crate::quantization::Signedness;
 use crate::requantize::Requantization;
 use crate::team::{Pace, part};
@@ -57,8 +57,14 @@ pub(super) struct Packed {
     padding: Vec<u8>,
     /// Of the output's pixels, or lines if there are copies, and the blocks of all groups.
     tasks: Tasks,
-    /// Blocks of all groups.
+    /// Blocks of a group's channels.
     blocks: usize,
+    /// Bytes of a run.
+    run_bytes: usize,
+    /// Rows that are computed together: fewer take as long.
+    rows_at_once: usize,
+    /// The bits of copied inputs that are inverted.
+    input_flip: u8,
     /// Pixels of a table, at most.
     table_pixels: usize,
     /// Lines for rows as the products want them, and for sums.
@@ -73,61 +79,6 @@ enum Products {
     /// Without groups.
     #[cfg(target_arch = "x86_64")]
     Bytes(Box<ByteMatrix>),
-}
-
-impl Products {
-    /// What is the same for all groups.
-    fn common(&self) -> Common {
-        match self {
-            Self::Rows(matrices) => *matrices[0].common(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Bytes(matrix) => matrix.common,
-        }
-    }
-
-    /// Blocks of a group's channels.
-    fn blocks(&self) -> usize {
-        match self {
-            Self::Rows(matrices) => matrices[0].blocks().len(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Bytes(matrix) => matrix.blocks(),
-        }
-    }
-
-    /// The bits of copied inputs that are inverted.
-    fn input_flip(&self) -> u8 {
-        match self {
-            Self::Rows(matrices) => matrices[0].input_flip(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Bytes(_) => 0,
-        }
-    }
-
-    /// Rows that are worth a task of their own.
-    fn least_rows(&self) -> usize {
-        match self {
-            Self::Rows(_) => 2 * TILE_ROWS,
-            #[cfg(target_arch = "x86_64")]
-            Self::Bytes(_) => ByteMatrix::TASK_ROWS,
-        }
-    }
-
-    /// Blocks that are worth a task of their own.
-    fn least_blocks(&self) -> usize {
-        match self {
-            Self::Rows(matrices) if matrices[0].copied_row_bytes().is_some() => BLOCKS_TO_COPY,
-            _ => 1,
-        }
-    }
-
-    /// Rows that are computed together: fewer take as long.
-    fn rows_at_once(&self) -> usize {
-        match self {
-            Self::Rows(_) => 1,
-            #[cfg(target_arch = "x86_64")]
-            Self::Bytes(_) => ByteMatrix::VECTOR_ROWS,
-        }
-    }
 }
 
 impl Packed {
@@ -226,22 +177,46 @@ impl Packed {
             }
             Products::Rows(matrices)
         };
-        let blocks = shape.groups * products.blocks();
+        let (blocks, least_rows, rows_at_once) = match &products {
+            Products::Rows(matrices) => (matrices[0].blocks().len(), 2 * TILE_ROWS, 1),
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(matrix) => {
+                (matrix.blocks(), ByteMatrix::TASK_ROWS, ByteMatrix::VECTOR_ROWS)
+            }
+        };
+        let (input_flip, least_blocks) = match &products {
+            Products::Rows(matrices) if matrices[0].copied_row_bytes().is_some() => {
+                (matrices[0].input_flip(), BLOCKS_TO_COPY)
+            }
+            Products::Rows(matrices) => (matrices[0].input_flip(), 1),
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(_) => (0, 1),
+        };
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
-        let least = if is_staged { 1 } else { products.least_rows() };
-        let by_blocks = (!is_staged && rows <= FEW_ROWS).then(|| products.least_blocks());
-        let row_pieces = rows.div_ceil(least);
-        let tasks = Tasks::new(shape, [row_pieces, blocks], by_blocks, preparation.threads());
+        let row_pieces = if is_staged { rows } else { rows.div_ceil(least_rows) };
+        let by_blocks = (!is_staged && rows <= FEW_ROWS).then_some(least_blocks);
+        let all_blocks = shape.groups * blocks;
+        let tasks = Tasks::new(shape, [row_pieces, all_blocks], by_blocks, preparation.threads());
         let padding = preparation.filled(layer.padding(), depth.max(1), "a run of padding")?;
-        let at_once = products.rows_at_once();
         let together = if is_staged {
             shape.output[1]
         } else {
-            rows.div_ceil(at_once).div_ceil(tasks.pieces.max(1)) * at_once
+            rows.div_ceil(rows_at_once).div_ceil(tasks.pieces.max(1)) * rows_at_once
         };
-        let (table_pixels, row_lines) = row_lines(shape, &products, runs, together);
-        let packed =
-            Self { products, stage, run_offsets, padding, tasks, blocks, table_pixels, row_lines };
+        let (table_pixels, row_lines) = row_lines(shape, &products, [runs, run_bytes], together);
+        let packed = Self {
+            products,
+            stage,
+            run_offsets,
+            padding,
+            tasks,
+            blocks,
+            run_bytes,
+            rows_at_once,
+            input_flip,
+            table_pixels,
+            row_lines,
+        };
         preparation.check_scratch::<Line>(&[tasks.count(), packed.task_lines()])?;
         Ok(Some(packed))
     }
@@ -292,7 +267,7 @@ impl Method for Packed {
             #[cfg(target_arch = "x86_64")]
             Products::Bytes(_) => None,
         };
-        let (pixels, at_once) = (shape.output_pixels(), self.products.rows_at_once());
+        let (pixels, at_once) = (shape.output_pixels(), self.rows_at_once);
         let pieces = self.tasks.pieces;
         for (piece, blocks) in self.tasks.parts(task) {
             match &self.stage {
@@ -317,8 +292,13 @@ impl Method for Packed {
 /// Pixels of a table, at most, and lines that their rows take as the products want them; this many pixels
 /// are computed one after the other.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // Only products of bytes ask how many.
-fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -> (usize, usize) {
-    let pixels = Table::pixels(runs, products.common().run_bytes);
+fn row_lines(
+    shape: &Shape,
+    products: &Products,
+    [runs, run_bytes]: [usize; 2],
+    together: usize,
+) -> (usize, usize) {
+    let pixels = Table::pixels(runs, run_bytes);
     let matrix = match products {
         Products::Rows(matrices) => &matrices[0],
         #[cfg(target_arch = "x86_64")]
@@ -355,7 +335,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Groups with the blocks of each that the task computes.
     fn groups(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let each = self.convolution.blocks / self.pass.shape.groups;
+        let each = self.convolution.blocks;
         let Range { start, end } = self.blocks;
         (start / each..end.div_ceil(each)).map(move |group| {
             let begin = group * each;
@@ -393,27 +373,25 @@ impl Work<'_> {
     /// Output rows of all images, read from copies.
     fn run_staged(&self, stage: &Stage, lines: Range<usize>, copy: &mut [u8], memory: &mut [Line]) {
         let Pass { shape, input, stop, .. } = *self.pass;
+        let Packed { table_pixels, input_flip, run_bytes, .. } = *self.convolution;
+        let run_offsets = &self.convolution.run_offsets;
         let mut table = Table::new();
-        let pixels = self.convolution.table_pixels;
-        let padding = self.convolution.padding[0];
+        let padding = (self.convolution.padding[0], input_flip);
         let [height, width] = shape.output;
         let Range { start: mut row, end } = lines;
         let mut pace = Pace::new(stop);
         while row < end {
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
-            let flip = self.convolution.products.input_flip();
-            stage.copy(shape, input, (padding, flip), [batch, y, rows], copy, &mut pace);
+            stage.copy(shape, input, padding, [batch, y, rows], copy, &mut pace);
             if pace.is_over(0) {
                 return;
             }
-            let run_offsets = &self.convolution.run_offsets;
-            let run_bytes = self.convolution.products.common().run_bytes;
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             for index in 0..rows {
-                for x in (0..width).step_by(pixels) {
-                    let count = pixels.min(width - x);
+                for x in (0..width).step_by(table_pixels) {
+                    let count = table_pixels.min(width - x);
                     let step = shape.stride[1] * shape.input_channels;
                     let at = index * shape.stride[0] * stage.row_bytes + x * step;
                     for (group, blocks) in self.groups() {
