@@ -3,6 +3,7 @@
 
 pub mod float;
 pub mod quantized;
+mod row;
 mod shape;
 mod tile_size;
 

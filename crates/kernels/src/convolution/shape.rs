@@ -1,5 +1,6 @@
 //! [`Shape`]: the sizes of a convolution.
 
+use crate::packing::product;
 use crate::team::part;
 use std::ops::Range;
 
@@ -95,32 +96,21 @@ impl Shape {
             [self.input_channels, self.output_channels],
             [self.batch, self.groups],
         ];
-        let product = |sizes: &[usize]| {
-            let product =
-                sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
-            product.is_some_and(|product| isize::try_from(product).is_ok())
+        let fits = |sizes: &[usize]| {
+            product(sizes).is_some_and(|product| isize::try_from(product).is_ok())
         };
+        let [inputs, outputs] =
+            [self.input_channels, self.output_channels].map(|channels| channels.max(1));
+        let [height, width] = self.filter;
         pairs.iter().flatten().all(|&size| size < LARGEST)
             && self.stride.iter().chain(&self.dilation).all(|&step| step > 0)
             && self.groups > 0
             && self.input_channels.is_multiple_of(self.groups)
             && self.output_channels.is_multiple_of(self.groups)
-            && product(&[self.batch, self.input[0], self.input[1], self.input_channels.max(1), 8])
-            && product(&[
-                self.batch,
-                self.output[0],
-                self.output[1],
-                self.output_channels.max(1),
-                8,
-            ])
-            && product(&[self.filter[0], self.filter[1], self.input_channels.max(1), 8])
-            && product(&[
-                self.filter[0],
-                self.filter[1],
-                self.input_channels.max(1) / self.groups.min(self.input_channels.max(1)),
-                self.output_channels.max(1),
-                8,
-            ])
+            && fits(&[self.batch, self.input[0], self.input[1], inputs, 8])
+            && fits(&[self.batch, self.output[0], self.output[1], outputs, 8])
+            && fits(&[height, width, inputs, 8])
+            && fits(&[height, width, inputs / self.groups.min(inputs), outputs, 8])
             && [0, 1].into_iter().all(|axis| {
                 // The farthest row that is looked at.
                 let steps = self.output[axis].checked_mul(self.stride[axis]);
@@ -235,6 +225,31 @@ impl Shape {
         taps(padding)..taps(padding + self.input[axis])
     }
 
+    /// The number of an input pixel, counted through all images.
+    #[inline(always)]
+    pub(crate) fn input_pixel(&self, [image, y, x]: [usize; 3]) -> usize {
+        (image * self.input[0] + y) * self.input[1] + x
+    }
+
+    /// The taps through which the output pixel `x` of a line, counted through all images, sees the input, and the number of the
+    /// input pixel of each.
+    #[inline(always)]
+    pub(crate) fn seen_pixels(
+        &self,
+        [line, x]: [usize; 2],
+    ) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
+        let (image, y) = (line / self.output[0], line % self.output[0]);
+        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * self.stride[axis]);
+        let columns = self.seen_taps(1, x);
+        self.seen_taps(0, y).flat_map(move |i| {
+            let input_y = top + i * self.dilation[0] - self.padding_before[0];
+            columns.clone().map(move |j| {
+                let input_x = left + j * self.dilation[1] - self.padding_before[1];
+                (i * self.filter[1] + j, self.input_pixel([image, input_y, input_x]))
+            })
+        })
+    }
+
     /// The output positions from the first to before the second see nothing but the input through
     /// all taps of an axis; those before and behind see padding.
     pub fn interior(&self, axis: usize) -> (usize, usize) {
@@ -256,16 +271,11 @@ mod tests {
 
     fn plain(input: usize, filter: usize) -> Shape {
         Shape {
-            batch: 1,
             input: [input; 2],
-            input_channels: 4,
             output: [input; 2],
-            output_channels: 6,
             filter: [filter; 2],
-            stride: [1; 2],
-            dilation: [1; 2],
             padding_before: [filter / 2; 2],
-            groups: 1,
+            ..Shape::matrix_product([1, 4, 6])
         }
     }
 

@@ -187,6 +187,10 @@ impl Shapes {
         (position(start)..position(end), padding)
     }
 
+    fn all(&self) -> impl Iterator<Item = &Shape> {
+        self.before.iter().chain([&self.depthwise]).chain(&self.behind)
+    }
+
     /// Channels of the image that is written.
     fn output_channels(&self) -> usize {
         self.behind.map_or(self.depthwise.output_channels, |shape| shape.output_channels)
@@ -431,10 +435,8 @@ impl ImageKernel for SeparableConvolution {
     type Element = f32;
 
     fn name(&self) -> String {
-        let Shapes { before, depthwise, behind } = &self.shapes;
-        let all = [before.as_ref(), Some(depthwise), behind.as_ref()].into_iter().flatten();
-        let filters: Vec<_> =
-            all.map(|shape| format!("{}x{}", shape.filter[0], shape.filter[1])).collect();
+        let filter = |shape: &Shape| format!("{}x{}", shape.filter[0], shape.filter[1]);
+        let filters: Vec<_> = self.shapes.all().map(filter).collect();
         format!("separable conv2d {} strips f32 {}", filters.join("+"), self.set)
     }
 
@@ -448,11 +450,6 @@ impl ImageKernel for SeparableConvolution {
     }
 
     fn arithmetic(&self) -> u64 {
-        let Shapes { before, depthwise, behind } = &self.shapes;
-        [before.as_ref(), Some(depthwise), behind.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(Shape::operations)
-            .sum()
+        self.shapes.all().map(Shape::operations).sum()
     }
 }

@@ -48,8 +48,10 @@ impl Method {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
-        if preparation.allows_winograd() && Winograd::suits(shape, set) {
-            return Winograd::new(shape, layer, preparation).map(Self::Winograd);
+        if preparation.allows_winograd()
+            && let Some(winograd) = Winograd::new(shape, layer, preparation)?
+        {
+            return Ok(Self::Winograd(winograd));
         }
         let Layer { filter, bias, epilogue } = layer;
         let is_contiguous = input_pixel_stride == shape.input_channels;

@@ -7,6 +7,7 @@
 
 use super::Pass;
 use crate::convolution::Shape;
+use crate::convolution::row::copy_row;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
 use crate::packing::product;
@@ -133,12 +134,8 @@ impl Narrow {
     }
 
     fn lines(&self, pass: &Pass<'_>, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
-        let Self { shape, row_values, .. } = *self;
+        let Self { ref shape, row_values, .. } = *self;
         let height = shape.filter[0];
-        // Of each row, what stays: padding.
-        for block in pace.blocks(scratch.len(), 1) {
-            scratch[block].fill(0.0);
-        }
         // The rows that a line sees, from above, begin anywhere in here: each place is here twice.
         assert_eq!(scratch.len(), height * row_values, "values of scratch memory");
         let start = scratch.as_mut_ptr();
@@ -164,7 +161,7 @@ impl Narrow {
             for (index, place) in rows[height - new..].iter().enumerate() {
                 // SAFETY: the scratch memory has `row_values` values for each place, and no other slice of them is in use.
                 let to = unsafe { std::slice::from_raw_parts_mut(*place, row_values) };
-                copy(pass, [image, row + index], to, &mut pace);
+                copy_row(shape, pass.input, 0.0, [image, row + index], to, &mut pace);
             }
             self.line(pass, line, rows, &mut pace);
         }
@@ -203,26 +200,6 @@ impl Narrow {
             }
             x += pixels;
         }
-    }
-}
-
-/// A row of the image, behind the padding in front of it, as much of it as there is room for.
-fn copy(pass: &Pass<'_>, [image, row]: [usize; 2], to: &mut [f32], pace: &mut Pace<'_>) {
-    let shape = pass.shape;
-    let [height, width] = shape.input;
-    let channels = shape.input_channels;
-    let padding = (shape.padding_before[1] * channels).min(to.len());
-    let to = &mut to[padding..];
-    let count = (width * channels).min(to.len());
-    let to = &mut to[..count];
-    match row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) {
-        Some(y) => {
-            let from = &pass.input.values[(image * height + y) * width * channels..][..count];
-            for block in pace.blocks(count, 1) {
-                to[block.clone()].copy_from_slice(&from[block]);
-            }
-        }
-        None => to.fill(0.0),
     }
 }
 

@@ -40,10 +40,9 @@ impl<'a> Pass<'a> {
     }
 
     /// The address of an input pixel's first channel.
-    pub(crate) fn input(&self, [n, y, x]: [usize; 3]) -> *const f32 {
-        let [height, width] = self.shape.input;
-        debug_assert!(n < self.shape.batch && y < height && x < width);
-        let pixel = (n * height + y) * width + x;
+    pub(crate) fn input(&self, pixel: [usize; 3]) -> *const f32 {
+        let pixel = self.shape.input_pixel(pixel);
+        debug_assert!(pixel < self.shape.input_pixels());
         self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
     }
 

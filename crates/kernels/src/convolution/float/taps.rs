@@ -144,12 +144,9 @@ impl<'a> Taps<'a> {
 
     /// The address of a pixel's first channel.
     fn pixel(&self, n: usize, y: usize, x: usize) -> *const f32 {
-        let [height, width] = self.shape.input;
-        debug_assert!(n < self.shape.batch && y < height && x < width);
-        self.input
-            .values
-            .as_ptr()
-            .wrapping_add(((n * height + y) * width + x) * self.input.pixel_stride)
+        let pixel = self.shape.input_pixel([n, y, x]);
+        debug_assert!(pixel < self.shape.input_pixels());
+        self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
     }
 
     /// The values of a pixel that some tap sees.
@@ -157,9 +154,8 @@ impl<'a> Taps<'a> {
         let channels = self.shape.input_channels;
         let position = self.shape.input_position(0, y, i).zip(self.shape.input_position(1, x, j));
         let Some((y, x)) = position else { return &self.zeros[..channels] };
-        let [height, width] = self.shape.input;
-        let start = ((n * height + y) * width + x) * self.input.pixel_stride;
-        &self.input.values[start..start + channels]
+        &self.input.values[self.shape.input_pixel([n, y, x]) * self.input.pixel_stride..]
+            [..channels]
     }
 
     /// Addresses for a run of output pixels of one output row.

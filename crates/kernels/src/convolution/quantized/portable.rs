@@ -6,7 +6,7 @@ use crate::convolution::Shape;
 use crate::packing::PackedValues;
 use crate::quantization::Activations;
 use crate::team::{Pace, part};
-use crate::{Image, InstructionSet, Line, Preparation, Requantization, TooLarge};
+use crate::{InstructionSet, Line, Preparation, Requantization, TooLarge};
 
 /// Tasks of a convolution, at most.
 const MOST_TASKS: usize = 256;
@@ -43,15 +43,12 @@ impl Portable {
 
     fn pixel(
         &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        [batch, y, x]: [usize; 3],
+        Pass { shape, input, .. }: &Pass<'_>,
+        at: [usize; 2],
         outputs: &mut [u8],
         pace: &mut Pace<'_>,
     ) {
         let depth = shape.group_input_channels();
-        let (rows, columns) = (shape.seen_taps(0, y), shape.seen_taps(1, x));
-        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         let signedness = self.activations.signedness;
         for (channel, output) in outputs.iter_mut().enumerate() {
             if pace.is_over(1) {
@@ -59,22 +56,17 @@ impl Portable {
             }
             let group = channel / shape.group_output_channels();
             let mut sum = self.bias[channel];
-            for i in rows.clone() {
-                let in_y = top + i * shape.dilation[0] - shape.padding_before[0];
-                for j in columns.clone() {
-                    if pace.is_over(1) {
-                        return;
-                    }
-                    let in_x = left + j * shape.dilation[1] - shape.padding_before[1];
-                    let pixel = (batch * shape.input[0] + in_y) * shape.input[1] + in_x;
-                    let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
-                    let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
-                    let weights = &self.weights.values()[tap * depth..][..depth];
-                    for block in pace.blocks(depth, 1) {
-                        for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
-                            let input = signedness.value(input) - self.activations.zero_point;
-                            sum = sum.wrapping_add(input * i32::from(weight));
-                        }
+            for (tap, pixel) in shape.seen_pixels(at) {
+                if pace.is_over(1) {
+                    return;
+                }
+                let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
+                let tap = channel * shape.taps() + tap;
+                let weights = &self.weights.values()[tap * depth..][..depth];
+                for block in pace.blocks(depth, 1) {
+                    for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
+                        let input = signedness.value(input) - self.activations.zero_point;
+                        sum = sum.wrapping_add(input * i32::from(weight));
                     }
                 }
             }
@@ -97,7 +89,7 @@ impl Method for Portable {
     }
 
     unsafe fn task(&self, pass: &Pass<'_>, task: usize, _: &mut [Line]) {
-        let Pass { shape, input, output, stop } = *pass;
+        let Pass { shape, output, stop, .. } = *pass;
         let mut pace = Pace::new(stop);
         let [height, width] = shape.output;
         for row in part(shape.batch * height, self.tasks, task) {
@@ -109,7 +101,7 @@ impl Method for Portable {
                 let start = output.start(row * width + x);
                 // SAFETY: the pixels of different rows are different, and each row is of one task.
                 let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-                self.pixel(shape, input, [row / height, row % height, x], outputs, &mut pace);
+                self.pixel(pass, [row, x], outputs, &mut pace);
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::Image;
 use crate::convolution::Shape;
+use crate::convolution::row::copy_row;
 use crate::team::Pace;
 
 /// Bytes that may be read behind the last run.
@@ -74,50 +75,11 @@ impl Stage {
         for (index, copy) in
             to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
         {
-            self.copy_row(shape, input, padding, [batch, y * shape.stride[0] + index], copy, pace);
+            copy_row(shape, input, padding, [batch, y * shape.stride[0] + index], copy, pace);
             if flip != 0 {
                 for block in pace.blocks(copy.len(), 1) {
                     copy[block].iter_mut().for_each(|byte| *byte ^= flip);
                 }
-            }
-        }
-    }
-
-    /// Copies a row of an image, counted from the padding before it on.
-    fn copy_row(
-        &self,
-        shape: &Shape,
-        input: Image<'_, u8>,
-        padding: u8,
-        [batch, row]: [usize; 2],
-        to: &mut [u8],
-        pace: &mut Pace<'_>,
-    ) {
-        let (channels, [height, width]) = (shape.input_channels, shape.input);
-        let row = row.checked_sub(shape.padding_before[0]).filter(|&row| row < height);
-        let mut fill = |to: &mut [u8]| {
-            for block in pace.blocks(to.len(), 1) {
-                to[block].fill(padding);
-            }
-        };
-        let Some(row) = row else { return fill(to) };
-        let before = shape.padding_before[1].saturating_mul(channels).min(to.len());
-        let (left, to) = to.split_at_mut(before);
-        fill(left);
-        let (to, right) = to.split_at_mut((width * channels).min(to.len()));
-        fill(right);
-        let from = &input.values[(batch * height + row) * width * input.pixel_stride..];
-        if input.pixel_stride == channels {
-            for block in pace.blocks(to.len(), 1) {
-                to[block.clone()].copy_from_slice(&from[block]);
-            }
-        } else {
-            let pixels = from.chunks(input.pixel_stride);
-            for (to, from) in to.chunks_exact_mut(channels).zip(pixels) {
-                if pace.is_over(channels) {
-                    return;
-                }
-                to.copy_from_slice(&from[..channels]);
             }
         }
     }

@@ -174,7 +174,7 @@ impl Pixel<'_, '_> {
                     return;
                 }
                 let input_x = left + j * shape.dilation[1] - shape.padding_before[1];
-                let pixel = (image * shape.input[0] + input_y) * shape.input[1] + input_x;
+                let pixel = shape.input_pixel([image, input_y, input_x]);
                 let start = pixel * self.input.pixel_stride;
                 let seen = if SHARED { channel / shape.group_output_channels() } else { channel };
                 let seen = &self.input.values[start + seen..];

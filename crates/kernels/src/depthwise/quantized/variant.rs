@@ -48,47 +48,32 @@ impl Variant {
     }
 }
 
-/// By instruction set: the first one that takes the weights is used, or else one of a lesser set. 256 bits have no kernels
+/// The first one of an instruction set that takes the weights is used, or else one of a lesser set. 256 bits have no kernels
 /// for sums of two bytes: those for 16-bit numbers are not much slower.
-static VARIANTS: &[(InstructionSet, Variant)] = &[
+static VARIANTS: &[Variant] = &[
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
-        InstructionSet::Avx512Vnni,
-        Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni, Takes::All),
-    ),
+    Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Vnni, Takes::All),
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-    (
-        InstructionSet::AvxVnni,
-        Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni, Takes::Bytes),
-    ),
+    Variant::new::<super::avx2::Vnni>(InstructionSet::AvxVnni, Takes::Bytes),
     #[cfg(target_arch = "x86_64")]
-    (
-        InstructionSet::Avx2,
-        Variant {
-            packing: super::avx2::nibbles::PACKING,
-            compute: super::avx2::nibbles::compute,
-            ..Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::Bytes3x3)
-        },
-    ),
+    Variant {
+        packing: super::avx2::nibbles::PACKING,
+        compute: super::avx2::nibbles::compute,
+        ..Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::Bytes3x3)
+    },
     #[cfg(target_arch = "x86_64")]
-    (InstructionSet::Avx2, Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::All)),
+    Variant::new::<super::avx2::Pairs>(InstructionSet::Avx2, Takes::All),
     #[cfg(target_arch = "aarch64")]
-    (
-        InstructionSet::NeonDotprod,
-        Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod, Takes::All),
-    ),
+    Variant::new::<super::sdot::Sdot>(InstructionSet::NeonDotprod, Takes::All),
     #[cfg(target_arch = "aarch64")]
-    (
-        InstructionSet::Neon,
-        Variant {
-            set: InstructionSet::Neon,
-            takes: Takes::All,
-            packing: super::neon::PACKING,
-            input_sign: None,
-            has_floats: false,
-            compute: super::neon::compute,
-        },
-    ),
+    Variant {
+        set: InstructionSet::Neon,
+        takes: Takes::All,
+        packing: super::neon::PACKING,
+        input_sign: None,
+        has_floats: false,
+        compute: super::neon::compute,
+    },
 ];
 
 impl Variant {
@@ -98,7 +83,7 @@ impl Variant {
     /// If this processor does not have the instructions.
     pub(super) fn exists(set: InstructionSet) -> bool {
         assert!(set.is_available(), "this processor does not have {set}");
-        set.and_lesser().any(|set| VARIANTS.iter().any(|(of, _)| *of == set))
+        set.and_lesser().any(|set| VARIANTS.iter().any(|variant| variant.set == set))
     }
 
     /// That of an instruction set, for such a filter of weights all of which are bytes, or not.
@@ -116,10 +101,8 @@ impl Variant {
             Takes::Bytes => are_bytes,
             Takes::Bytes3x3 => are_bytes && filter == [3, 3],
         };
-        set.and_lesser().find_map(|set| {
-            let found = VARIANTS.iter().find(|(of, variant)| *of == set && suits(variant));
-            found.map(|(_, variant)| variant)
-        })
+        set.and_lesser()
+            .find_map(|set| VARIANTS.iter().find(|variant| variant.set == set && suits(variant)))
     }
 
     /// Its name in reports.

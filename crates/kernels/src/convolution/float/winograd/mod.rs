@@ -118,11 +118,6 @@ fn transformed<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: u
 }
 
 impl Winograd {
-    /// Whether it is likely to be faster than the plain product.
-    pub(super) fn suits(shape: &Shape, set: InstructionSet) -> bool {
-        Self::tile_size(shape, set).is_some()
-    }
-
     /// The tiles with which it takes the least time, if that is less than the plain product takes.
     pub(super) fn tile_size(shape: &Shape, set: InstructionSet) -> Option<TileSize> {
         let lanes = Blocking::of(set).lanes;
@@ -148,18 +143,18 @@ impl Winograd {
         least.filter(|least| least.1 <= MOST_OF_PLAIN * plain).map(|(size, _)| size)
     }
 
-    /// # Panics
-    /// If it does not [suit](Self::suits).
+    /// None if the plain product is likely to be faster.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
     pub(super) fn new(
         shape: &Shape,
         layer: Layer<'_>,
         preparation: &mut Preparation,
-    ) -> Result<Self, TooLarge> {
+    ) -> Result<Option<Self>, TooLarge> {
         let Layer { filter, bias, epilogue } = layer;
         let set = preparation.set();
-        let size = Self::tile_size(shape, set);
-        let size =
-            size.unwrap_or_else(|| panic!("not a shape for Winograd's convolution: {shape:?}"));
+        let Some(size) = Self::tile_size(shape, set) else { return Ok(None) };
         let points = size.points();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed = if preparation.is_restoring() {
@@ -202,7 +197,7 @@ impl Winograd {
             threads,
         };
         preparation.check_scratch::<u8>(&[prepared.scratch_bytes()])?;
-        Ok(prepared)
+        Ok(Some(prepared))
     }
 
     /// From one point's tiles to the next one's, in values. A line more than they take, so that not
