@@ -8,7 +8,7 @@ mod measure;
 use measure::{COLD_BYTES, Settings, values};
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::convolution::float::{Convolution, Layer};
-use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Images, Lines, Preparation, Team};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, [usize; 2], [usize; 2], [usize; 2], usize);
@@ -97,13 +97,11 @@ fn main() {
         let mut team = Team::new(settings.threads);
         settings.measure(name, &kernel.kernel(), shape.operations(), || {
             turn += 1;
-            kernels[turn % copies].run(
-                &mut team,
+            let images = Images::new(
                 Image::contiguous(input.elements(), input_channels),
-                None,
                 ImageMut::contiguous(output.elements_mut(), output_channels),
-                scratch.lines_mut(),
             );
+            kernels[turn % copies].run(&mut team, images, scratch.lines_mut());
         });
     }
 }

@@ -6,7 +6,7 @@ use measure::{Settings, values};
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::convolution::float::Layer;
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
-use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Lines, Preparation, Team};
+use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Images, Lines, Preparation, Team};
 
 /// Name, input size, channels, filter size, stride.
 type Row = (&'static str, [usize; 2], usize, usize, usize);
@@ -64,13 +64,11 @@ fn main() {
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         let mut team = Team::new(settings.threads);
         settings.measure(name, &kernel.kernel(), shape.operations(), || {
-            kernel.run(
-                &mut team,
+            let images = Images::new(
                 Image::contiguous(input.elements(), channels),
-                None,
                 ImageMut::contiguous(output.elements_mut(), channels),
-                scratch.lines_mut(),
             );
+            kernel.run(&mut team, images, scratch.lines_mut());
         });
     }
 }

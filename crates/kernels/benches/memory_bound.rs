@@ -12,7 +12,7 @@ use nnhal_kernels::quantization::Quantization;
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
-use nnhal_kernels::{Image, ImageMut, InstructionSet, Preparation, Team};
+use nnhal_kernels::{Image, ImageKernel, ImageMut, Images, InstructionSet, Preparation, Team};
 
 fn main() {
     divan::main();
@@ -118,7 +118,8 @@ fn pool(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduction: 
     let pooling = FloatPooling::prepare(set, shape, reduction, range);
     bencher.counter(BytesCount::new(4 * (input.len() + output.len()))).bench_local(|| {
         let output = ImageMut::contiguous(&mut output, shape.channels);
-        pooling.run(&mut team, Image::contiguous(&input, shape.channels), output);
+        let images = Images::new(Image::contiguous(&input, shape.channels), output);
+        pooling.run(&mut team, images, &mut []);
     });
 }
 
@@ -129,7 +130,8 @@ fn pool_bytes(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduc
     let pooling = QuantizedPooling::prepare(set, shape, reduction, (-128, 127));
     bencher.counter(BytesCount::new(input.len() + output.len())).bench_local(|| {
         let output = ImageMut::contiguous(&mut output, shape.channels);
-        pooling.run(&mut team, Image::contiguous(&input, shape.channels), output);
+        let images = Images::new(Image::contiguous(&input, shape.channels), output);
+        pooling.run(&mut team, images, &mut []);
     });
 }
 

@@ -14,8 +14,8 @@ use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::{
-    Image, ImageKernel, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Requantization,
-    Team,
+    Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Multiplier, Preparation,
+    Requantization, Team,
 };
 use std::time::{Duration, Instant};
 
@@ -206,12 +206,11 @@ fn main() {
         let mut scratch = Lines::with_bytes(convolution.scratch_bytes());
         let mut team = Team::new(settings.threads);
         measure(&settings, name, &kernel, shape.operations(), || {
-            convolution.run(
-                &mut team,
+            let images = Images::new(
                 Image::contiguous(input.elements(), shape.input_channels),
                 ImageMut::contiguous(output.elements_mut(), shape.output_channels),
-                scratch.elements_mut(),
             );
+            convolution.run(&mut team, images, scratch.elements_mut());
         });
     }
     for &(name, size, channels, filter, stride) in DEPTHWISE {
@@ -235,12 +234,11 @@ fn main() {
         let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);
         let mut team = Team::new(settings.threads);
         measure(&settings, name, depthwise.kernel(), shape.operations(), || {
-            depthwise.run(
-                &mut team,
+            let images = Images::new(
                 Image::contiguous(input.elements(), channels),
                 ImageMut::contiguous(output.elements_mut(), channels),
-                &mut [],
             );
+            depthwise.run(&mut team, images, &mut []);
         });
     }
 }

@@ -8,7 +8,8 @@ use nnhal_kernels::convolution::{self, quantized::Layer};
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::transposed_convolution::{Shape, float, quantized};
 use nnhal_kernels::{
-    Epilogue, Image, ImageKernel, ImageMut, Lines, Multiplier, Preparation, Requantization, Team,
+    Epilogue, Image, ImageKernel, ImageMut, Images, Lines, Multiplier, Preparation, Requantization,
+    Team,
 };
 
 /// Name, input length, channels of input and output, filter, stride, padding before and behind.
@@ -60,7 +61,7 @@ fn main() {
             settings.measure(name, &kernel.kernel(), shape.operations(), || {
                 let input = Image::contiguous(&input, input_channels);
                 let output = ImageMut::contiguous(&mut output, output_channels);
-                kernel.run(&mut team, input, output, scratch.lines_mut());
+                kernel.run(&mut team, Images::new(input, output), scratch.lines_mut());
             });
         }
         let name = format!("{name} 8-bit");
@@ -98,7 +99,7 @@ fn main() {
             settings.measure(&name, kernel.kernel(), shape.operations(), || {
                 let input = Image::contiguous(&input, input_channels);
                 let output = ImageMut::contiguous(&mut output, output_channels);
-                kernel.run(&mut team, input, output, scratch.lines_mut());
+                kernel.run(&mut team, Images::new(input, output), scratch.lines_mut());
             });
         }
     }

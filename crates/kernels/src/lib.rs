@@ -87,7 +87,7 @@ pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
-pub use of_images::{ImageKernel, Images, OfImages, Others, PixelStrides};
+pub use of_images::{ImageKernel, Images, OfImages, PixelStrides};
 pub use packing::{OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use prepared::{

@@ -15,7 +15,7 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Multiplier, Preparation,
+    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Multiplier, Preparation,
     PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
@@ -269,7 +269,7 @@ fn sums_of_8_bit_products() {
         asks("8-bit layer", |team| {
             let input = Image { values: &ones, pixel_stride: LENGTH };
             let output = ImageMut { values: &mut output, pixel_stride: 1 };
-            layer.run(team, input, output, scratch.lines_mut());
+            layer.run(team, Images::new(input, output), scratch.lines_mut());
         });
         let mut scratch = Lines::with_bytes(matrices.scratch_bytes());
         asks("8-bit matrices", |team| {
@@ -318,7 +318,7 @@ fn large_windows_of_8_bits() {
         Team::new(1).until(&|| counted(&questions, false), |team| {
             let input = Image { values: &input, pixel_stride: shape.input_channels };
             let output = ImageMut { values: &mut output, pixel_stride: CHANNELS };
-            kernel.run(team, input, output, scratch.lines_mut());
+            kernel.run(team, Images::new(input, output), scratch.lines_mut());
         });
         let (found, least) = (questions.into_inner(), pixels * window / INPUTS);
         assert!(found >= least, "{set}, {shape:?}: {found} questions of {least}");

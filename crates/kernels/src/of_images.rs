@@ -4,13 +4,15 @@ use crate::image::{Image, ImageMut};
 use crate::lines::Line;
 use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
-use bytemuck::{AnyBitPattern, Pod};
+use bytemuck::Pod;
 use std::fmt;
 
 /// A kernel that makes an image of an image, whatever the distances of their pixels.
 pub trait ImageKernel: fmt::Debug + Send + Sync {
-    /// Of both images.
+    /// Of all images.
     type Element: Pod;
+    /// The number of the input that is the residual operand, where a kernel takes one: the image is 0.
+    const RESIDUAL: Option<usize> = None;
 
     /// See [`PreparedKernel::name`].
     fn name(&self) -> String;
@@ -18,13 +20,9 @@ pub trait ImageKernel: fmt::Debug + Send + Sync {
     /// Computes the output.
     ///
     /// # Panics
-    /// If an image is smaller than what was prepared for, or there is too little scratch memory.
-    fn run_on_images(
-        &self,
-        team: &mut Team,
-        images: Images<'_, Self::Element>,
-        scratch: &mut [Line],
-    );
+    /// If an image, another input or the scratch memory is smaller than what was prepared for, or pixels are not at the distances
+    /// that were prepared for, where they were.
+    fn run(&self, team: &mut Team, images: Images<'_, Self::Element>, scratch: &mut [Line]);
 
     /// See [`PreparedKernel::scratch_bytes`].
     fn scratch_bytes(&self) -> usize {
@@ -42,29 +40,19 @@ pub trait ImageKernel: fmt::Debug + Send + Sync {
 pub struct Images<'run, T> {
     /// The image that is read.
     pub input: Image<'run, T>,
+    /// The residual operand of a kernel that takes one, if there is one: an image of the output's shape that is added before
+    /// the epilogue.
+    pub residual: Option<Image<'run, T>>,
     /// The image that is written.
     pub output: ImageMut<'run, T>,
-    /// What else is read.
-    pub others: Others<'run>,
+    /// All inputs, of which the image has the number 0, for kernels that read others.
+    pub others: Inputs<'run>,
 }
 
-/// The inputs behind the image.
-#[derive(Debug)]
-pub struct Others<'run> {
-    inputs: Inputs<'run>,
-    residual_pixel_stride: usize,
-}
-
-impl<'run> Others<'run> {
-    /// The elements of an input that is not left out. The image has the number 0.
-    pub fn of<T: AnyBitPattern>(&self, index: usize) -> &'run [T] {
-        self.inputs.of(index)
-    }
-
-    /// The image that is added, if it is there.
-    pub fn residual<T: AnyBitPattern>(&self, index: usize) -> Option<Image<'run, T>> {
-        let pixel_stride = self.residual_pixel_stride;
-        self.inputs.optional(index).map(|values| Image { values, pixel_stride })
+impl<'run, T> Images<'run, T> {
+    /// An image to read and one to write, and nothing else.
+    pub fn new(input: Image<'run, T>, output: ImageMut<'run, T>) -> Self {
+        Self { input, residual: None, output, others: Inputs::default() }
     }
 }
 
@@ -96,16 +84,17 @@ impl<K: ImageKernel> PreparedKernel for OfImages<K> {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], scratch) = operands.split();
-        let PixelStrides { input, residual, output: output_pixel_stride } = self.strides;
+        let residual = K::RESIDUAL.and_then(|index| inputs.optional(index));
         let images = Images {
-            input: Image { values: inputs.of(0), pixel_stride: input },
+            input: Image { values: inputs.of(0), pixel_stride: self.strides.input },
+            residual: residual.map(|values| Image { values, pixel_stride: self.strides.residual }),
             output: ImageMut {
                 values: bytemuck::cast_slice_mut(output),
-                pixel_stride: output_pixel_stride,
+                pixel_stride: self.strides.output,
             },
-            others: Others { inputs, residual_pixel_stride: residual },
+            others: inputs,
         };
-        self.kernel.run_on_images(team, images, bytemuck::cast_slice_mut(scratch));
+        self.kernel.run(team, images, bytemuck::cast_slice_mut(scratch));
         Ok(())
     }
 

@@ -67,6 +67,21 @@ impl fmt::Debug for Inputs<'_> {
     }
 }
 
+/// Inputs of which all are left out.
+struct NoInputs;
+
+impl InputBytes for NoInputs {
+    fn bytes(&self, _: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl Default for Inputs<'_> {
+    fn default() -> Self {
+        Self(&NoInputs)
+    }
+}
+
 impl<'run> Inputs<'run> {
     /// The elements of an input; `None` if it is left out.
     pub fn optional<T: AnyBitPattern>(&self, index: usize) -> Option<&'run [T]> {

@@ -3,7 +3,6 @@
 
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
-use crate::image::{Image, ImageMut};
 use crate::lines::Line;
 use crate::of_images::{ImageKernel, Images};
 use crate::team::{BLOCK, Pace, Team};
@@ -28,16 +27,6 @@ impl FloatPooling {
     ) -> Self {
         Self { isa: Isa::of(set), shape, reduction, range }
     }
-
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If an image is smaller than what was prepared for.
-    pub fn run(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
-        self.shape.for_each_row(team, input, output, |pixels| {
-            self.isa.run(Reduce { pooling: self, pixels });
-        });
-    }
 }
 
 impl ImageKernel for FloatPooling {
@@ -47,9 +36,11 @@ impl ImageKernel for FloatPooling {
         self.shape.name(self.reduction, "f32")
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, _: &mut [Line]) {
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.run(team, input, output);
+        self.shape.for_each_row(team, input, output, |pixels| {
+            self.isa.run(Reduce { pooling: self, pixels });
+        });
     }
 }
 

@@ -4,7 +4,6 @@
 use super::small_windows::{self, BLOCK, Means, Taps};
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
-use crate::image::{Image, ImageMut};
 use crate::lines::Line;
 use crate::of_images::{ImageKernel, Images};
 use crate::team::{Pace, Team};
@@ -48,16 +47,6 @@ impl<T: Byte + Ord> QuantizedPooling<T> {
         let center = zero_point.clamp(T::RANGE.0, T::RANGE.1);
         Self { center, ..Self::prepare(set, shape, Reduction::Average, T::RANGE) }
     }
-
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If an image is smaller than what was prepared for.
-    pub fn run(&self, team: &mut Team, input: Image<'_, T>, output: ImageMut<'_, T>) {
-        self.shape.for_each_row(team, input, output, |pixels| {
-            self.isa.run(Reduce { pooling: self, pixels });
-        });
-    }
 }
 
 impl<T: Byte + Ord> ImageKernel for QuantizedPooling<T> {
@@ -67,9 +56,11 @@ impl<T: Byte + Ord> ImageKernel for QuantizedPooling<T> {
         self.shape.name(self.reduction, T::NAME)
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, T>, _: &mut [Line]) {
+    fn run(&self, team: &mut Team, images: Images<'_, T>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.run(team, input, output);
+        self.shape.for_each_row(team, input, output, |pixels| {
+            self.isa.run(Reduce { pooling: self, pixels });
+        });
     }
 }
 

@@ -1,9 +1,9 @@
 //! Pooling against its definition.
 
 use super::*;
-use crate::InstructionSet;
 use crate::image::{Image, ImageMut};
 use crate::vector::Byte;
+use crate::{ImageKernel, Images, InstructionSet};
 use proptest::prelude::*;
 
 /// Every output, by what `reduce` makes of the elements that its window sees.
@@ -57,7 +57,7 @@ fn check_floats(shape: &Shape, gap: usize, seed: u64) {
             let mut output = vec![9.0; shape.output_pixels() * stride];
             let input = Image { values: &input, pixel_stride: stride };
             let values = ImageMut { values: &mut output, pixel_stride: stride };
-            pooling.run(&mut Team::new(2), input, values);
+            pooling.run(&mut Team::new(2), Images::new(input, values), &mut []);
             for (pixel, found) in output.chunks(stride.max(1)).enumerate() {
                 let expected = &expected[pixel * shape.channels..][..shape.channels];
                 for (found, expected) in found.iter().zip(expected) {
@@ -94,7 +94,7 @@ fn check_bytes<T: Byte + Ord>(shape: &Shape, gap: usize, seed: u64) {
             let mut output = vec![T::nearest(9); shape.output_pixels() * stride];
             let input = Image { values: &input, pixel_stride: stride };
             let values = ImageMut { values: &mut output, pixel_stride: stride };
-            pooling.run(&mut Team::new(2), input, values);
+            pooling.run(&mut Team::new(2), Images::new(input, values), &mut []);
             for (pixel, found) in output.chunks(stride.max(1)).enumerate() {
                 let expected = &expected[pixel * shape.channels..][..shape.channels];
                 assert_eq!(&found[..shape.channels], expected, "{set} {reduction:?} {shape:?}");
@@ -141,11 +141,9 @@ fn means_round_away_from_the_zero_point() {
         let pooling = QuantizedPooling::<i8>::prepare_mean(set, Shape::global(1, [1, 2], 2), -10);
         let mut output = [0; 2];
         // Means of -10.5 and -9.5.
-        pooling.run(
-            &mut Team::alone(),
-            Image::contiguous(&[-10, -10, -11, -9], 2),
-            ImageMut::contiguous(&mut output, 2),
-        );
+        let input = Image::contiguous(&[-10, -10, -11, -9], 2);
+        let images = Images::new(input, ImageMut::contiguous(&mut output, 2));
+        pooling.run(&mut Team::alone(), images, &mut []);
         assert_eq!(output, [-11, -9]);
     }
 }

@@ -312,52 +312,6 @@ impl SeparableConvolution {
         preparation.check_scratch::<f32>(&[tasks, this.values[0] + this.values[1]])?;
         Ok(this)
     }
-
-    /// Computes the output. The residual operand, of the output's shape, is added before the epilogue of the convolution
-    /// behind the depthwise one.
-    ///
-    /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is smaller than the
-    /// shapes say, the input's pixels are not at the stride that was prepared for, or there is a residual operand and no convolution
-    /// behind the depthwise one.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        let shape = &self.shapes.depthwise;
-        assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
-        assert!(residual.is_none() || self.shapes.behind.is_some(), "nothing to add it to");
-        let by_task = self.values[0] + self.values[1];
-        let scratch = DisjointOutput::<f32>::new(bytemuck::cast_slice_mut(scratch));
-        let (values, pixel_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
-        let pass = Pass { kernel: self, input, residual, output: values, pixel_stride };
-        let strips = shape.batch * self.strips.len();
-        let work = usize::try_from(self.arithmetic() / 2).unwrap_or(usize::MAX) / strips.max(1);
-        team.run_long(self.tasks, &|task, stop| {
-            let mut pace = Pace::new(stop);
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
-            let (seen, between) = scratch.split_at_mut(self.values[0]);
-            // The image and the rows of the depthwise convolution's input that the strip before has left.
-            let mut left = (0, 0..0);
-            for index in part(strips, self.tasks, task) {
-                if pace.is_over(work) {
-                    return;
-                }
-                let (image, strip) = (index / self.strips.len(), index % self.strips.len());
-                let strip = &self.strips[strip];
-                if left.0 != image {
-                    left = (image, 0..0);
-                }
-                pass.strip(image, strip, &left.1, [&mut *seen, &mut *between], &mut pace);
-                left.1 = strip.seen.clone();
-            }
-        });
-    }
 }
 
 /// A convolution that is being computed.
@@ -415,12 +369,13 @@ impl Pass<'_> {
         let values = unsafe { self.output.slice(pixel * self.pixel_stride, length) };
         let output = ImageMut { values, pixel_stride: self.pixel_stride };
         let Some(gemm) = behind else {
-            depthwise.run_in_task(pace, image_seen, output);
+            depthwise.run_in_task(pace, Images::new(image_seen, output));
             return;
         };
         let channels = shape.output_channels;
         let between = &mut between[..pixels * channels];
-        depthwise.run_in_task(pace, image_seen, ImageMut::contiguous(between, channels));
+        let to = ImageMut::contiguous(&mut *between, channels);
+        depthwise.run_in_task(pace, Images::new(image_seen, to));
         let rows = PlainRows::new(between, [pixels, 1, channels], channels);
         let residual = self.residual.map(|residual| Image {
             values: &residual.values[pixel * residual.pixel_stride..],
@@ -430,9 +385,11 @@ impl Pass<'_> {
     }
 }
 
-/// Inputs: the image, and the residual operand if there is one.
+/// Inputs: the image, and the residual operand if there is one. It is added before the epilogue of the convolution behind the
+/// depthwise one, without which there cannot be any.
 impl ImageKernel for SeparableConvolution {
     type Element = f32;
+    const RESIDUAL: Option<usize> = Some(1);
 
     fn name(&self) -> String {
         let filter = |shape: &Shape| format!("{}x{}", shape.filter[0], shape.filter[1]);
@@ -440,9 +397,37 @@ impl ImageKernel for SeparableConvolution {
         format!("separable conv2d {} strips f32 {}", filters.join("+"), self.set)
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        self.run(team, input, others.residual(1), output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, residual, output, .. } = images;
+        let shape = &self.shapes.depthwise;
+        assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
+        assert!(residual.is_none() || self.shapes.behind.is_some(), "nothing to add it to");
+        let by_task = self.values[0] + self.values[1];
+        let scratch = DisjointOutput::<f32>::new(bytemuck::cast_slice_mut(scratch));
+        let (values, pixel_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
+        let pass = Pass { kernel: self, input, residual, output: values, pixel_stride };
+        let strips = shape.batch * self.strips.len();
+        let work = usize::try_from(self.arithmetic() / 2).unwrap_or(usize::MAX) / strips.max(1);
+        team.run_long(self.tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            let (seen, between) = scratch.split_at_mut(self.values[0]);
+            // The image and the rows of the depthwise convolution's input that the strip before has left.
+            let mut left = (0, 0..0);
+            for index in part(strips, self.tasks, task) {
+                if pace.is_over(work) {
+                    return;
+                }
+                let (image, strip) = (index / self.strips.len(), index % self.strips.len());
+                let strip = &self.strips[strip];
+                if left.0 != image {
+                    left = (image, 0..0);
+                }
+                pass.strip(image, strip, &left.1, [&mut *seen, &mut *between], &mut pace);
+                left.1 = strip.seen.clone();
+            }
+        });
     }
 
     fn scratch_bytes(&self) -> usize {

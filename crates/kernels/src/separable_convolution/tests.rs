@@ -3,7 +3,7 @@ use crate::convolution::Shape;
 use crate::convolution::float::Layer;
 use crate::convolution::float::tests::{defined, numbers};
 use crate::packing::prepared_twice;
-use crate::{Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Team};
+use crate::{Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Team};
 use proptest::prelude::*;
 
 const RELU6: Epilogue = Epilogue::RELU6;
@@ -64,13 +64,13 @@ fn check(shapes: &Shapes, rows: usize, gaps: [usize; 2], residual: bool, threads
         // What is left from another run must not count.
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         scratch.elements_mut::<f32>().fill(f32::NAN);
-        kernel.run(
-            &mut Team::new(threads),
-            Image { values: &values, pixel_stride: stride },
-            residual.then_some(Image { values: &added, pixel_stride: output_stride }),
-            ImageMut { values: &mut output, pixel_stride: output_stride },
-            scratch.lines_mut(),
-        );
+        let input = Image { values: &values, pixel_stride: stride };
+        let output_image = ImageMut { values: &mut output, pixel_stride: output_stride };
+        let images = Images {
+            residual: residual.then_some(Image { values: &added, pixel_stride: output_stride }),
+            ..Images::new(input, output_image)
+        };
+        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
         for (index, &found) in output.iter().enumerate() {
             let (pixel, channel) = (index / output_stride, index % output_stride);
             if channel >= last.output_channels {

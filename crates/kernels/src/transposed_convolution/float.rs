@@ -8,7 +8,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Gemm, Panels, RowsPlan};
 use crate::image::Places;
 use crate::of_images::{ImageKernel, Images};
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]
@@ -94,19 +94,18 @@ impl TransposedConvolution {
     fn task_scratch_values(&self) -> usize {
         self.phases.iter().map(|it| it.gemm.task_scratch_values()).max().unwrap_or(0)
     }
+}
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If the input, the output or the scratch memory is smaller than the shape says, or pixels are
-    /// not at the stride that was prepared for.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
+/// Input: the image.
+impl ImageKernel for TransposedConvolution {
+    type Element = f32;
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape.name(), self.kernel())
+    }
+
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
         assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
@@ -131,20 +130,6 @@ impl TransposedConvolution {
                 unsafe { product.task(task, scratch, stop) };
             }
         });
-    }
-}
-
-/// Input: the image.
-impl ImageKernel for TransposedConvolution {
-    type Element = f32;
-
-    fn name(&self) -> String {
-        format!("{} {}", self.shape.name(), self.kernel())
-    }
-
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -7,7 +7,7 @@ use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
 use crate::of_images::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with constant weights, prepared for an instruction set.
 #[derive(Debug)]
@@ -71,19 +71,19 @@ impl TransposedConvolution {
     fn task_lines(&self) -> usize {
         self.phases.iter().map(|(convolution, _)| convolution.task_lines()).max().unwrap_or(0)
     }
+}
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If an image or the scratch memory is too small, or the output's pixels have not the stride that
-    /// was prepared for.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
-        scratch: &mut [Line],
-    ) {
+/// Input: the image.
+impl ImageKernel for TransposedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let (operation, elements) = (self.shape.name(), self.signedness.name());
+        format!("{operation} gemm by phases {elements} {}", self.kernel())
+    }
+
+    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, .. } = images;
         assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
         let values = DisjointOutput::new(output.values);
         let lines = self.task_lines();
@@ -104,21 +104,6 @@ impl TransposedConvolution {
             unsafe { convolution.task(input, &target(placement), task, scratch, stop) };
         });
     }
-}
-
-/// Input: the image.
-impl ImageKernel for TransposedConvolution {
-    type Element = u8;
-
-    fn name(&self) -> String {
-        let (operation, elements) = (self.shape.name(), self.signedness.name());
-        format!("{operation} gemm by phases {elements} {}", self.kernel())
-    }
-
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
-    }
 
     fn scratch_bytes(&self) -> usize {
         self.tasks.len() * self.task_lines() * LINE_BYTES
@@ -135,7 +120,7 @@ mod tests {
     use crate::packing::prepared_twice;
     use crate::quantization::Activations;
     use crate::transposed_convolution::tests::{any_shape, tap};
-    use crate::{InstructionSet, Lines, Multiplier, Requantization};
+    use crate::{Image, ImageMut, InstructionSet, Lines, Multiplier, Requantization};
     use proptest::prelude::*;
 
     #[test]
@@ -231,12 +216,11 @@ mod tests {
                 });
                 let mut output = vec![77; shape.output_pixels() * strides[1]];
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-                kernel.run(
-                    &mut Team::new(threads),
+                let images = Images::new(
                     Image { values: &input, pixel_stride: strides[0] },
                     ImageMut { values: &mut output, pixel_stride: strides[1] },
-                    scratch.lines_mut(),
                 );
+                kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
                 for (index, &found) in output.iter().enumerate() {
                     let (pixel, channel) = (index / strides[1], index % strides[1]);
                     let expected = match channel < outputs {

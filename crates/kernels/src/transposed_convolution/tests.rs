@@ -5,7 +5,9 @@ use super::shape::tasks_by_place;
 use crate::convolution::float::Layer;
 use crate::convolution::float::tests::numbers;
 use crate::packing::prepared_twice;
-use crate::{Epilogue, Image, ImageKernel, ImageMut, InstructionSet, Lines, Preparation, Team};
+use crate::{
+    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Preparation, Team,
+};
 use proptest::prelude::*;
 
 /// Which value of the output an input pixel is added to by the filter's values of this output channel
@@ -80,12 +82,11 @@ proptest! {
             });
             let mut output = vec![-77.0; shape.output_pixels() * strides[1]];
             let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-            kernel.run(
-                &mut Team::new(threads),
+            let images = Images::new(
                 Image { values: &input, pixel_stride: strides[0] },
                 ImageMut { values: &mut output, pixel_stride: strides[1] },
-                scratch.lines_mut(),
             );
+            kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
             for (index, &found) in output.iter().enumerate() {
                 let (pixel, channel) = (index / strides[1], index % strides[1]);
                 if channel >= outputs {

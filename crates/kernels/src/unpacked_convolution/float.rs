@@ -7,7 +7,7 @@ use crate::depthwise::float::{Direct, Wide};
 use crate::gemm::float::{Arguments, Blocking, Epilogue, Gemm, Panels, Unpacked};
 use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::{InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A convolution whose filter and bias are known only when it is run: all threads pack them into
 /// scratch memory first.
@@ -107,18 +107,15 @@ impl UnpackedConvolution {
         (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
 
-    /// Computes the output. The residual operand, of the output's shape, is added before the epilogue.
+    /// As [`ImageKernel::run`], of a filter that is none of the other inputs.
     ///
     /// # Panics
-    /// If the input, the filter, the residual operand, the output or the scratch memory is smaller
-    /// than the shape says, or the input's pixels are not at the stride that was prepared for.
-    pub fn run(
+    /// As of [`ImageKernel::run`].
+    pub fn run_with(
         &self,
         team: &mut Team,
-        input: Image<'_, f32>,
+        images: Images<'_, f32>,
         filter: Filter<'_>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
         let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
@@ -131,12 +128,13 @@ impl UnpackedConvolution {
         }
         match &self.method {
             Method::Product { gemm, access, zeros } => {
+                let Images { input, residual, output, .. } = images;
                 let rows = Taps::new(&self.shape, *access, input, zeros);
                 let arguments = Arguments { rows: &rows, residual, output, scratch };
                 gemm.run_with(team, panels, arguments);
             }
-            Method::Depthwise(direct) => direct.run(team, panels, input, residual, output),
-            Method::Wide(wide) => wide.run(team, filter, input, residual, output),
+            Method::Depthwise(direct) => direct.run(team, panels, images),
+            Method::Wide(wide) => wide.run(team, filter, images),
         }
     }
 }
@@ -144,15 +142,15 @@ impl UnpackedConvolution {
 /// Inputs: the image, the filter, the bias, and the residual operand if there is one.
 impl ImageKernel for UnpackedConvolution {
     type Element = f32;
+    const RESIDUAL: Option<usize> = Some(3);
 
     fn name(&self) -> String {
         format!("{} {}", self.shape.name(self.is_depthwise), self.kernel())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        let filter = Filter { weights: others.of(1), bias: others.of(2) };
-        self.run(team, input, filter, others.residual(3), output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let filter = Filter { weights: images.others.of(1), bias: images.others.of(2) };
+        self.run_with(team, images, filter, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -167,8 +165,8 @@ impl ImageKernel for UnpackedConvolution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Lines;
     use crate::convolution::float::tests::{any_shape, defined, numbers};
+    use crate::{Image, ImageMut, Lines};
     use proptest::prelude::*;
 
     proptest! {
@@ -212,14 +210,13 @@ mod tests {
                 ).unwrap();
                 let mut output = vec![-77.0; shape.output_pixels() * output_stride];
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-                kernel.run(
-                    &mut Team::new(threads),
-                    input,
-                    Filter { weights: &weights, bias: &bias },
-                    with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
-                    ImageMut { values: &mut output, pixel_stride: output_stride },
-                    scratch.lines_mut(),
-                );
+                let images = Images {
+                    residual: with_residual
+                        .then_some(Image { values: &residual, pixel_stride: output_stride }),
+                    ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
+                };
+                let filter = Filter { weights: &weights, bias: &bias };
+                kernel.run_with(&mut Team::new(threads), images, filter, scratch.lines_mut());
                 for (index, &found) in output.iter().enumerate() {
                     let (pixel, channel) = (index / output_stride, index % output_stride);
                     if channel >= shape.output_channels {

@@ -9,7 +9,7 @@ use crate::quantization::Activations;
 use crate::requantize::Requantization;
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A convolution whose weights and biases are known only when it is run: the weights less their zero
 /// point are written to scratch memory first, as numbers of 16 bits.
@@ -89,21 +89,20 @@ impl UnpackedConvolution {
         [weights.div_ceil(LINE_BYTES), of_pixel.div_ceil(LINE_BYTES)]
     }
 
-    /// Computes the output. The filter is `[output_channels, filter[0], filter[1], input_channels /
-    /// groups]`, or of a depthwise convolution `[1, filter[0], filter[1], output_channels]`.
+    /// As [`ImageKernel::run`], of a filter and a bias that are none of the other inputs. The filter is `[output_channels,
+    /// filter[0], filter[1], input_channels / groups]`, or of a depthwise convolution `[1, filter[0], filter[1],
+    /// output_channels]`.
     ///
     /// # Panics
-    /// If there are not as many weights and biases as the shape says, or an image or the scratch memory
-    /// is too small.
-    pub fn run(
+    /// As of [`ImageKernel::run`].
+    pub fn run_with(
         &self,
         team: &mut Team,
-        input: Image<'_, u8>,
-        filter: &[u8],
-        bias: &[i32],
-        output: ImageMut<'_, u8>,
+        images: Images<'_, u8>,
+        (filter, bias): (&[u8], &[i32]),
         scratch: &mut [Line],
     ) {
+        let Images { input, output, .. } = images;
         let shape = &self.shape;
         input.check("input", shape.input_pixels(), shape.input_channels);
         assert_eq!(filter.len(), shape.filter_values(), "weights");
@@ -159,9 +158,9 @@ impl ImageKernel for UnpackedConvolution {
         format!("{operation} direct with packing {}", self.activations.signedness.name())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        self.run(team, input, others.of(1), others.of(2), output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let filter = (images.others.of(1), images.others.of(2));
+        self.run_with(team, images, filter, scratch);
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -330,7 +329,7 @@ mod tests {
     use crate::convolution::float::tests::any_shape;
     use crate::convolution::quantized::{Convolution, Layer};
     use crate::quantization::{Signedness, Weights};
-    use crate::{InstructionSet, Lines, Multiplier};
+    use crate::{ImageMut, InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 
     proptest! {
@@ -391,7 +390,7 @@ mod tests {
             let packed = Convolution::prepare(&shape, layer, &mut preparation).unwrap();
             drop(preparation);
             let output = ImageMut { values: &mut expected, pixel_stride: strides[1] };
-            packed.run(&mut Team::alone(), input, output, &mut []);
+            packed.run(&mut Team::alone(), Images::new(input, output), &mut []);
             for set in InstructionSet::available() {
                 let kernel = UnpackedConvolution::prepare(
                     &shape, multiplier > 0, of_weights, activations, requantization.clone(),
@@ -401,7 +400,8 @@ mod tests {
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
                 let output = ImageMut { values: &mut found, pixel_stride: strides[1] };
                 let mut team = Team::new(threads);
-                kernel.run(&mut team, input, &weights, &bias, output, scratch.lines_mut());
+                let images = Images::new(input, output);
+                kernel.run_with(&mut team, images, (&weights, &bias), scratch.lines_mut());
                 prop_assert_eq!(&found, &expected, "{}", set);
             }
         }

@@ -12,7 +12,7 @@ use crate::convolution::Shape;
 use crate::gemm::float::few_columns::{self, FewColumns};
 use crate::gemm::float::{Arguments, Blocking, PackedProduct, Panels};
 use crate::of_images::{ImageKernel, Images};
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 pub use layer::{Filter, Layer};
 use narrow::Narrow;
 pub(crate) use pass::Pass;
@@ -121,47 +121,33 @@ impl Convolution {
         };
         format!("{algorithm} f32 {}", self.set)
     }
-
-    /// Computes the output. The residual operand, of the output's shape, is added before the
-    /// epilogue.
-    ///
-    /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is smaller than the
-    /// shape says, or the input's pixels are not at the stride that was prepared for.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        match &self.method {
-            Method::Product { product, access, zeros } => {
-                let rows = Taps::new(&self.shape, *access, input, zeros);
-                product.run(team, Arguments { rows: &rows, residual, output, scratch });
-            }
-            Method::FewOutputs { product, access, zeros } => {
-                let rows = Taps::new(&self.shape, *access, input, zeros);
-                product.run(team, Arguments { rows: &rows, residual, output, scratch });
-            }
-            Method::Narrow(narrow) => narrow.run(team, input, residual, output, scratch),
-            Method::Winograd(winograd) => winograd.run(team, input, residual, output, scratch),
-        }
-    }
 }
 
 /// Inputs: the image, and the residual operand if there is one.
 impl ImageKernel for Convolution {
     type Element = f32;
+    const RESIDUAL: Option<usize> = Some(1);
 
     fn name(&self) -> String {
         format!("{} {}", self.shape.name(false), self.kernel())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        self.run(team, input, others.residual(1), output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let shape = &self.shape;
+        match &self.method {
+            Method::Product { product, access, zeros } => {
+                let Images { input, residual, output, .. } = images;
+                let rows = Taps::new(shape, *access, input, zeros);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
+            }
+            Method::FewOutputs { product, access, zeros } => {
+                let Images { input, residual, output, .. } = images;
+                let rows = Taps::new(shape, *access, input, zeros);
+                product.run(team, Arguments { rows: &rows, residual, output, scratch });
+            }
+            Method::Narrow(narrow) => narrow.run(team, images, scratch),
+            Method::Winograd(winograd) => winograd.run(team, images, scratch),
+        }
     }
 
     fn scratch_bytes(&self) -> usize {

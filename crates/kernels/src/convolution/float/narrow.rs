@@ -16,7 +16,7 @@ use crate::team::{Pace, part};
 use crate::unrolled::unrolled;
 use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
+use crate::{Images, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 
 /// A convolution of an image with few channels, cut into tasks.
@@ -108,17 +108,10 @@ impl Narrow {
     /// # Panics
     /// If the input, the residual operand, the output or the scratch memory is too small, or there are gaps between the
     /// input's pixels.
-    pub(super) fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
+    pub(super) fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
         let shape = &self.shape;
         let channels = shape.input_channels;
-        let Some(pass) = Pass::new(shape, channels, input, residual, output) else { return };
+        let Some(pass) = Pass::new(shape, channels, images) else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
         let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];

@@ -3,7 +3,7 @@
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::Target;
-use crate::{Image, ImageMut};
+use crate::{Image, Images};
 use std::ops::Range;
 
 /// A convolution that is being computed.
@@ -24,10 +24,9 @@ impl<'a> Pass<'a> {
     pub(crate) fn new(
         shape: &'a Shape,
         input_pixel_stride: usize,
-        input: Image<'a, f32>,
-        residual: Option<Image<'a, f32>>,
-        output: ImageMut<'a, f32>,
+        images: Images<'a, f32>,
     ) -> Option<Self> {
+        let Images { input, residual, output, .. } = images;
         let channels = shape.output_channels;
         input.check("input", shape.input_pixels(), shape.input_channels);
         assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");

@@ -1,7 +1,7 @@
 use super::*;
 use crate::convolution::tile_size::TileSize;
 use crate::packing::prepared_twice;
-use crate::{Epilogue, Lines};
+use crate::{Epilogue, Image, ImageMut, Lines};
 use proptest::prelude::*;
 
 /// Small whole numbers and halves, whose sums of products are exact in any order.
@@ -142,13 +142,12 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
         };
         let mut output = vec![-77.0; shape.output_pixels() * output_stride];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        kernel.run(
-            &mut Team::new(threads),
-            input,
-            with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
-            ImageMut { values: &mut output, pixel_stride: output_stride },
-            scratch.lines_mut(),
-        );
+        let image = |values| Image { values, pixel_stride: output_stride };
+        let images = Images {
+            residual: with_residual.then(|| image(&residual)),
+            ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
+        };
+        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
         for (index, &found) in output.iter().enumerate() {
             let (pixel, channel) = (index / output_stride, index % output_stride);
             let Some(channel) = Some(channel).filter(|&c| c < shape.output_channels) else {
@@ -327,13 +326,9 @@ fn a_short_input_is_refused() {
     drop(preparation);
     let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
     let mut output = vec![0.0; PLAIN.output_pixels() * 40];
-    kernel.run(
-        &mut Team::alone(),
-        Image::contiguous(&[0.0; 9 * 11 * 3 - 1], 3),
-        None,
-        ImageMut::contiguous(&mut output, 40),
-        scratch.lines_mut(),
-    );
+    let input = [0.0; 9 * 11 * 3 - 1];
+    let images = Images::new(Image::contiguous(&input, 3), ImageMut::contiguous(&mut output, 40));
+    kernel.run(&mut Team::alone(), images, scratch.lines_mut());
 }
 
 #[test]
@@ -441,7 +436,7 @@ fn winograd_rounds_little_more_than_a_plain_sum() {
         let mut output = vec![0.0; expected.len()];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         let image = ImageMut { values: &mut output, pixel_stride: 32 };
-        kernel.run(&mut Team::new(1), input, None, image, scratch.lines_mut());
+        kernel.run(&mut Team::new(1), Images::new(input, image), scratch.lines_mut());
         let distance = |(found, sum): (&f32, &(f64, f64))| (f64::from(*found) - sum.0).abs();
         (output.iter().zip(&expected).map(distance).fold(0.0, f64::max) / greatest, kernel.kernel())
     };

@@ -19,7 +19,7 @@ use crate::image::{Places, values_needed};
 use crate::of_images::{ImageKernel, Images};
 use crate::quantization::Signedness;
 use crate::team::Stop;
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use in_place::InPlace;
 pub use layer::Layer;
 use packed::Packed;
@@ -154,30 +154,6 @@ impl Convolution {
         self.kernel.method().task_lines()
     }
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If an image or the scratch memory is too small.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
-        scratch: &mut [Line],
-    ) {
-        let values = DisjointOutput::new(output.values);
-        let output = Target { values: &values, places: Places::Even(output.pixel_stride) };
-        self.check(&input, &output);
-        let lines = self.task_lines();
-        let scratch = DisjointOutput::new(scratch);
-        team.run_long(self.tasks(), &|task, stop| {
-            // SAFETY: each task has its own lines.
-            let scratch = unsafe { scratch.slice(task * lines, lines) };
-            // SAFETY: the images were checked, each task is run once, and there are no other ones.
-            unsafe { self.task(input, &output, task, scratch, stop) };
-        });
-    }
-
     /// # Panics
     /// If an image is too small.
     pub(crate) fn check(&self, input: &Image<'_, u8>, output: &Target<'_>) {
@@ -223,9 +199,19 @@ impl ImageKernel for Convolution {
         format!("{operation} {algorithm} {} {}", self.signedness.name(), self.kernel())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
+        let values = DisjointOutput::new(output.values);
+        let output = Target { values: &values, places: Places::Even(output.pixel_stride) };
+        self.check(&input, &output);
+        let lines = self.task_lines();
+        let scratch = DisjointOutput::new(scratch);
+        team.run_long(self.tasks(), &|task, stop| {
+            // SAFETY: each task has its own lines.
+            let scratch = unsafe { scratch.slice(task * lines, lines) };
+            // SAFETY: the images were checked, each task is run once, and there are no other ones.
+            unsafe { self.task(input, &output, task, scratch, stop) };
+        });
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -2,7 +2,7 @@ use super::*;
 use crate::convolution::float::tests::far_shape;
 use crate::packing::prepared_twice;
 use crate::quantization::{Activations, Weights};
-use crate::{InstructionSet, Lines, Multiplier, Requantization};
+use crate::{ImageMut, InstructionSet, Lines, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// A convolution with everything that it takes.
@@ -61,12 +61,11 @@ impl Case {
         let mut scratch = vec![bytemuck::Zeroable::zeroed(); convolution.scratch_bytes() / 64];
         // Memory of its own, so that tools see what is read behind the end.
         let input = self.input[..shape.input_pixels() * input_stride].to_vec();
-        convolution.run(
-            &mut Team::new(threads),
+        let images = Images::new(
             Image { values: &input, pixel_stride: input_stride },
             ImageMut { values: &mut output, pixel_stride: output_stride },
-            &mut scratch,
         );
+        convolution.run(&mut Team::new(threads), images, &mut scratch);
         output
     }
 
@@ -720,12 +719,9 @@ fn values_by_hand() {
         drop(preparation);
         let mut output = [0];
         let mut scratch = Lines::with_bytes(product.scratch_bytes());
-        product.run(
-            &mut Team::alone(),
-            Image::contiguous(&[5, 9], 2),
-            ImageMut::contiguous(&mut output, 1),
-            scratch.elements_mut(),
-        );
+        let images =
+            Images::new(Image::contiguous(&[5, 9], 2), ImageMut::contiguous(&mut output, 1));
+        product.run(&mut Team::alone(), images, scratch.elements_mut());
         assert_eq!(output, [59], "{set}");
     }
 }

@@ -17,7 +17,7 @@ use crate::packing::PackedValues;
 use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
 use std::ops::Range;
@@ -118,48 +118,31 @@ impl DepthwiseConvolution {
             Method::Grouped(convolution) => convolution.kernel(),
         }
     }
-
-    /// Computes the output. The residual operand, of the output's shape, is added before the
-    /// epilogue.
-    ///
-    /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is smaller than the
-    /// shape says, or the input's pixels are not at the stride that was prepared for.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        match &self.method {
-            Method::Sliding(sliding) => sliding.run(team, input, residual, output),
-            Method::Direct(direct) => {
-                direct.run(team, direct.panels.all_values(), input, residual, output);
-            }
-            Method::Wide { wide, weights, bias } => {
-                let filter = Filter { weights: weights.values(), bias };
-                wide.run(team, filter, input, residual, output);
-            }
-            Method::Grouped(convolution) => {
-                convolution.run(team, input, residual, output, scratch);
-            }
-        }
-    }
 }
 
 /// Inputs: the image, and the residual operand if there is one.
 impl ImageKernel for DepthwiseConvolution {
     type Element = f32;
+    const RESIDUAL: Option<usize> = Some(1);
 
     fn name(&self) -> String {
         format!("{} {}", self.shape.name(true), self.kernel())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let Images { input, output, others } = images;
-        self.run(team, input, others.residual(1), output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        match &self.method {
+            Method::Sliding(sliding) => sliding.run(team, images),
+            Method::Direct(direct) => {
+                direct.run(team, direct.panels.all_values(), images);
+            }
+            Method::Wide { wide, weights, bias } => {
+                let filter = Filter { weights: weights.values(), bias };
+                wide.run(team, filter, images);
+            }
+            Method::Grouped(convolution) => {
+                convolution.run(team, images, scratch);
+            }
+        }
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -254,16 +237,9 @@ impl Direct {
 
     /// # Panics
     /// If an image is smaller than the shape says, or the stride of the input's pixels is another than was prepared for.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        weights: &[f32],
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-    ) {
+    pub(crate) fn run(&self, team: &mut Team, weights: &[f32], images: Images<'_, f32>) {
         let shape = &self.shape;
-        let pass = Pass::new(shape, self.input_pixel_stride, input, residual, output);
+        let pass = Pass::new(shape, self.input_pixel_stride, images);
         let Some(pass) = pass else { return };
         let lines = shape.batch * shape.output[0];
         team.run_long(self.line_parts * self.panel_parts, &|task, stop| {

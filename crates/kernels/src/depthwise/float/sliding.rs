@@ -8,7 +8,7 @@ use crate::gemm::float::{Blocking, Epilogue, Panels, Target};
 use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
+use crate::{Images, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;
 
 /// A depthwise convolution cut into strips of rows.
@@ -191,15 +191,8 @@ impl Sliding {
 
     /// # Panics
     /// If an image is smaller than the shape says, or the stride of the input's pixels is another than was prepared for.
-    pub(super) fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-    ) {
-        let pass = Pass::new(&self.shape, self.pixel_stride, input, residual, output);
-        if let Some(pass) = pass {
+    pub(super) fn run(&self, team: &mut Team, images: Images<'_, f32>) {
+        if let Some(pass) = Pass::new(&self.shape, self.pixel_stride, images) {
             let tasks = self.strip_parts * self.panel_parts;
             team.run_long(tasks, &|task, stop| self.task(&pass, task, &mut Pace::new(stop)));
         }
@@ -209,13 +202,8 @@ impl Sliding {
     ///
     /// # Panics
     /// As of [`Self::run`].
-    pub(crate) fn run_in_task(
-        &self,
-        pace: &mut Pace<'_>,
-        input: Image<'_, f32>,
-        output: ImageMut<'_, f32>,
-    ) {
-        if let Some(pass) = Pass::new(&self.shape, self.pixel_stride, input, None, output) {
+    pub(crate) fn run_in_task(&self, pace: &mut Pace<'_>, images: Images<'_, f32>) {
+        if let Some(pass) = Pass::new(&self.shape, self.pixel_stride, images) {
             for task in 0..self.strip_parts * self.panel_parts {
                 self.task(&pass, task, pace);
             }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::Lines;
 use crate::convolution::float::tests::{defined, numbers};
 use crate::packing::prepared_twice;
+use crate::{Image, ImageMut, Lines};
 use proptest::prelude::*;
 
 /// Compares all instruction sets with the definition.
@@ -25,13 +25,12 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
         });
         let mut output = vec![-77.0; shape.output_pixels() * output_stride];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        kernel.run(
-            &mut Team::new(threads),
-            input,
-            with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
-            ImageMut { values: &mut output, pixel_stride: output_stride },
-            scratch.lines_mut(),
-        );
+        let image = |values| Image { values, pixel_stride: output_stride };
+        let images = Images {
+            residual: with_residual.then(|| image(&residual)),
+            ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
+        };
+        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
         for (index, &found) in output.iter().enumerate() {
             let (pixel, channel) = (index / output_stride, index % output_stride);
             if channel >= channels {
@@ -131,13 +130,9 @@ fn fewer_weights_than_the_panels_have_are_refused() {
     let direct = Direct::new(&shape, 96, panels, Epilogue::NONE, &mut preparation).unwrap();
     let weights = vec![0.0; direct.panels().count_values()];
     let mut output = [0.0; 96];
-    direct.run(
-        &mut Team::alone(),
-        &weights[..weights.len() - 1],
-        Image::contiguous(&[0.0; 96], 96),
-        None,
-        ImageMut::contiguous(&mut output, 96),
-    );
+    let images =
+        Images::new(Image::contiguous(&[0.0; 96], 96), ImageMut::contiguous(&mut output, 96));
+    direct.run(&mut Team::alone(), &weights[..weights.len() - 1], images);
 }
 
 #[test]
@@ -154,7 +149,7 @@ fn strips_of_a_short_input_are_refused() {
     let (input, mut output) = ([0.0; 36], [0.0; 12]);
     let (input, output) =
         (Image::contiguous(&input[..35], 4), ImageMut::contiguous(&mut output, 4));
-    sliding.run(&mut Team::alone(), input, None, output);
+    sliding.run(&mut Team::alone(), Images::new(input, output));
 }
 
 #[test]
@@ -167,9 +162,10 @@ fn output_pixels_that_overlap_are_refused() {
     wide.run(
         &mut Team::alone(),
         Filter { weights: &input, bias: &[0.0; 4] },
-        Image::contiguous(&input, 4),
-        None,
-        ImageMut { values: &mut output, pixel_stride: 3 },
+        Images::new(
+            Image::contiguous(&input, 4),
+            ImageMut { values: &mut output, pixel_stride: 3 },
+        ),
     );
 }
 

@@ -8,7 +8,7 @@ use crate::gemm::float::Epilogue;
 use crate::parts::even_tasks;
 use crate::team::{Pace, Team, part};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, InstructionSet, Preparation};
+use crate::{Image, Images, InstructionSet, Preparation};
 
 /// The taps of a pixel that see the input, one after the other, each for some vectors of channels.
 #[derive(Debug)]
@@ -53,17 +53,10 @@ impl Wide {
     /// # Panics
     /// If there are not as many weights and biases as the shape says, an image is smaller, or the stride of the input's
     /// pixels is another than was prepared for.
-    pub(crate) fn run(
-        &self,
-        team: &mut Team,
-        filter: Filter<'_>,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-    ) {
+    pub(crate) fn run(&self, team: &mut Team, filter: Filter<'_>, images: Images<'_, f32>) {
         let shape = &self.shape;
-        let pass = Pass::new(shape, self.pixel_stride, input, residual, output);
-        let Some(pass) = pass else { return };
+        let Some(pass) = Pass::new(shape, self.pixel_stride, images) else { return };
+        let Pass { input, residual, .. } = pass;
         assert_eq!(filter.weights.len(), shape.filter_values(), "values of the weights");
         assert_eq!(filter.bias.len(), shape.output_channels, "values of the bias");
         let lines = shape.batch * shape.output[0];

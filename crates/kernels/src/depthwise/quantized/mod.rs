@@ -22,7 +22,7 @@ use crate::convolution::quantized::{Convolution, Layer};
 use crate::depthwise::by_channel;
 use crate::of_images::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
-use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
+use crate::{Line, Preparation, Team, TooLarge};
 use packed::Packed;
 
 /// A depthwise convolution with constant weights, prepared for an instruction set.
@@ -79,23 +79,6 @@ impl Depthwise {
             Kernel::Packed(packed) => packed.name(),
         }
     }
-
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If an image or the scratch memory is too small.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
-        scratch: &mut [Line],
-    ) {
-        match &self.kernel {
-            Kernel::General(convolution) => convolution.run(team, input, output, scratch),
-            Kernel::Packed(packed) => packed.run(team, input, output),
-        }
-    }
 }
 
 /// Input: the image.
@@ -107,9 +90,11 @@ impl ImageKernel for Depthwise {
         format!("{operation} direct {} {}", self.signedness.name(), self.kernel())
     }
 
-    fn run_on_images(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let Images { input, output, .. } = images;
-        self.run(team, input, output, scratch);
+    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        match &self.kernel {
+            Kernel::General(convolution) => convolution.run(team, images, scratch),
+            Kernel::Packed(packed) => packed.run(team, images),
+        }
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -12,7 +12,7 @@ use crate::parts::{TASKS_BY_THREAD, even_tasks};
 use crate::quantization::Weights;
 use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
 use crate::team::{Pace, part};
-use crate::{Image, ImageMut, Preparation, Team, TooLarge};
+use crate::{Images, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own, and those that are worth sharing at all.
@@ -201,7 +201,8 @@ impl Packed {
 
     /// # Panics
     /// If an image is smaller than the shape says.
-    pub(super) fn run(&self, team: &mut Team, input: Image<'_, u8>, output: ImageMut<'_, u8>) {
+    pub(super) fn run(&self, team: &mut Team, images: Images<'_, u8>) {
+        let Images { input, output, .. } = images;
         let shape = &self.shape;
         let channels = shape.input_channels;
         input.check("input", shape.input_pixels(), channels);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::packing::prepared_twice;
 use crate::quantization::Activations;
-use crate::{InstructionSet, Multiplier, Requantization};
+use crate::{Image, ImageMut, InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// The output of a random depthwise convolution.
@@ -35,12 +35,11 @@ fn output(
     });
     let mut output = vec![0xAA; shape.output_pixels() * strides[1]];
     let mut scratch = vec![bytemuck::Zeroable::zeroed(); depthwise.scratch_bytes() / 64];
-    depthwise.run(
-        &mut Team::new(threads),
+    let images = Images::new(
         Image { values: &input, pixel_stride: strides[0] },
         ImageMut { values: &mut output, pixel_stride: strides[1] },
-        &mut scratch,
     );
+    depthwise.run(&mut Team::new(threads), images, &mut scratch);
     output
 }
 
@@ -137,7 +136,8 @@ fn weights_of_a_channel_are_not_contiguous() {
         drop(preparation);
         let mut output = [0; 2];
         let input = Image::contiguous(&[1, 2, 5, 6], 2);
-        depthwise.run(&mut Team::alone(), input, ImageMut::contiguous(&mut output, 2), &mut []);
+        let images = Images::new(input, ImageMut::contiguous(&mut output, 2));
+        depthwise.run(&mut Team::alone(), images, &mut []);
         assert_eq!(output, [38, 56], "{set}");
     }
 }

@@ -19,7 +19,7 @@ use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_ti
 use crate::packing::product;
 use crate::team::part;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
+use crate::{Images, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
 use transform::{Backward, Forward, Four, Transforms, Two};
 
@@ -218,15 +218,8 @@ impl Winograd {
 
     /// # Panics
     /// If the input, the residual operand, the output or the scratch memory is too small.
-    pub(super) fn run(
-        &self,
-        team: &mut Team,
-        input: Image<'_, f32>,
-        residual: Option<Image<'_, f32>>,
-        output: ImageMut<'_, f32>,
-        scratch: &mut [Line],
-    ) {
-        let pass = Pass::new(&self.shape, input.pixel_stride, input, residual, output);
+    pub(super) fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let pass = Pass::new(&self.shape, images.input.pixel_stride, images);
         let Some(pass) = pass else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
