@@ -1,10 +1,8 @@
 //! Sharing a range of elements among the threads of a team.
 #![allow(unsafe_code)]
 
-use crate::Line;
 use crate::disjoint::DisjointOutput;
 use crate::team::{Pace, Stop, Team, part};
-use bytemuck::Pod;
 use std::ops::Range;
 
 /// Into how many tasks work is cut that would be worth this many: the same number for each thread, `by_thread`
@@ -65,26 +63,6 @@ pub(crate) fn for_each_part(
     });
 }
 
-/// Runs tasks that have scratch memory of their own, this many values each.
-///
-/// # Panics
-/// If there is less scratch memory.
-pub(crate) fn run_with_scratch<T: Pod + Send>(
-    team: &mut Team,
-    tasks: usize,
-    by_task: usize,
-    scratch: &mut [Line],
-    work: impl Fn(usize, &mut [T], &Stop) + Sync,
-) {
-    let scratch: &mut [T] = bytemuck::cast_slice_mut(scratch);
-    assert!(scratch.len() >= tasks * by_task, "too little scratch memory");
-    let scratch = DisjointOutput::new(scratch);
-    team.run_long(tasks, &|task, stop| {
-        // SAFETY: each task has its own part.
-        work(task, unsafe { scratch.slice(task * by_task, by_task) }, stop);
-    });
-}
-
 /// Calls `work` with parts of `elements` and where each begins: one part for each thread, if they are
 /// worth it with at least `least` elements each, and more if those would take long.
 pub fn for_each_slice<T: Send>(
@@ -100,6 +78,23 @@ pub fn for_each_slice<T: Send>(
         let range = part(length, parts, index);
         // SAFETY: the parts of a range do not overlap.
         work(range.start, unsafe { elements.slice(range.start, range.len()) });
+    });
+}
+
+/// Calls `work` once for each task, with as many elements of memory of its own as each is to have.
+///
+/// # Panics
+/// If there are fewer.
+pub(crate) fn for_each_task<T: Send>(
+    team: &mut Team,
+    tasks: usize,
+    (memory, each): (&mut [T], usize),
+    work: impl Fn(usize, &mut [T], &Stop) + Sync,
+) {
+    let memory = DisjointOutput::new(memory);
+    team.run_long(tasks, &|task, stop| {
+        // SAFETY: each task is run once, and these elements are no other one's.
+        work(task, unsafe { memory.slice(task * each, each) }, stop);
     });
 }
 

@@ -5,7 +5,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile};
 use crate::image::values_needed;
-use crate::parts::even_tasks;
+use crate::parts::{even_tasks, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, part};
 use crate::vector::Isa;
@@ -156,14 +156,11 @@ impl BatchMatmul {
         }
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
-        let scratch = DisjointOutput::new(scratch);
         let output = DisjointOutput::new(output);
         let (panel, tile) = self.task_scratch();
         let pieces = self.output.starts.len() * self.panels * self.row_parts;
-        team.run_long(self.tasks, &|task, stop| {
+        for_each_task(team, self.tasks, (scratch, panel + tile), |task, scratch, stop| {
             let mut pace = Pace::new(stop);
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * (panel + tile), panel + tile) };
             let (panel, tile) = scratch.split_at_mut(panel);
             for piece in part(pieces, self.tasks, task) {
                 let (product, of_product) = (

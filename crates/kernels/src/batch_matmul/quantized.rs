@@ -4,7 +4,7 @@
 use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
-use crate::parts::TASKS_BY_THREAD;
+use crate::parts::{TASKS_BY_THREAD, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
@@ -185,9 +185,9 @@ impl BatchMatmul {
             return;
         }
         let output = DisjointOutput::new(output);
-        let scratch = DisjointOutput::new(scratch);
-        let tasks = self.packed.as_ref().map_or(batch, |packed| packed.tasks);
-        team.run_long(tasks, &|task, stop| {
+        let (tasks, lines) =
+            self.packed.as_ref().map_or((batch, 0), |packed| (packed.tasks, packed.lines.sum()));
+        for_each_task(team, tasks, (scratch, lines), |task, scratch, stop| {
             let mut pace = Pace::new(stop);
             for index in part(batch, tasks, task) {
                 let [of_x, of_y] = self.products[index];
@@ -197,12 +197,7 @@ impl BatchMatmul {
                 let to = unsafe { output.slice(index * rows * columns, rows * columns) };
                 match &self.packed {
                     None => self.portable(x, y, to, &mut pace),
-                    Some(packed) => {
-                        let lines = packed.lines.sum();
-                        // SAFETY: every task has its own lines.
-                        let scratch = unsafe { scratch.slice(task * lines, lines) };
-                        self.multiply(packed, [x, y], to, scratch, &mut pace);
-                    }
+                    Some(packed) => self.multiply(packed, [x, y], to, scratch, &mut pace),
                 }
             }
         });

@@ -37,3 +37,20 @@ impl TileSize {
         shape.output.map(|size| size.div_ceil(self.output()))
     }
 }
+
+/// Calls a function with the transforms of a size, which are called `Two` and `Four`.
+macro_rules! with_transforms {
+    ($size:expr, $transforms:ident => $value:expr) => {
+        match $size {
+            TileSize::Two => {
+                let $transforms = Two;
+                $value
+            }
+            TileSize::Four => {
+                let $transforms = Four;
+                $value
+            }
+        }
+    };
+}
+pub(super) use with_transforms;

@@ -29,7 +29,7 @@ use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Block, Matrix, Source, Tile, Variant};
 use crate::packing::PackedValues;
-use crate::parts::TASKS_BY_THREAD;
+use crate::parts::{TASKS_BY_THREAD, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Signedness, Weights};
 use crate::requantize::LANES;
@@ -285,17 +285,14 @@ impl Convolution {
         let bytes = bytes_of(bytes);
         let meanings = self.images.round(team, input, bytes, meanings);
         let output = DisjointOutput::new(&mut output[..rows * units]);
-        let scratch = DisjointOutput::new(scratch);
         let [row_parts, block_parts] = self.parts;
         let groups = rows.div_ceil(SUM_ROWS);
-        team.run_long(row_parts * block_parts, &|task, stop| {
+        let scratch = (scratch, self.task_lines());
+        for_each_task(team, row_parts * block_parts, scratch, |task, scratch, stop| {
             let (of_rows, of_blocks) = (task / block_parts, task % block_parts);
             let of_rows = part(groups, row_parts, of_rows);
             let of_blocks = part(self.blocks(), block_parts, of_blocks);
             let rows = of_rows.start * SUM_ROWS..rows.min(of_rows.end * SUM_ROWS);
-            let lines = self.task_lines();
-            // SAFETY: each task has its own lines.
-            let scratch = unsafe { scratch.slice(task * lines, lines) };
             let images = (&*bytes, meanings);
             self.multiply(images, scratch, rows, of_blocks, &output, &mut Pace::new(stop));
         });

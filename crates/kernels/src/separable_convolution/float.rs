@@ -13,7 +13,7 @@ use crate::gemm::float::{Blocking, Epilogue, Gemm, PackedProduct, Panels, PlainR
 use crate::image::values_needed;
 use crate::lines::{LINE_BYTES, Line};
 use crate::of_images::{ImageKernel, Images};
-use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_task};
 use crate::team::{Pace, part};
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;
@@ -59,6 +59,8 @@ struct Strip {
 /// The kernels of strips of certain sizes.
 #[derive(Debug)]
 struct Sizes {
+    /// Rows that are seen, rows, and rows of padding.
+    key: [usize; 3],
     depthwise: Sliding,
     behind: Option<Gemm>,
 }
@@ -267,8 +269,6 @@ impl SeparableConvolution {
         };
         let row_values = shapes.row_values();
         let pixel_stride = if before.is_some() { channels } else { input_pixel_stride };
-        // What strips of the same sizes have in common: rows that are seen, rows, and rows of padding.
-        let mut known: Vec<[usize; 3]> = Vec::new();
         for rows in (0..parts).map(|index| part(height, parts, index)) {
             let (seen, padding) = shapes.seen(&rows);
             // The first strip of a task computes all that it sees, others what the one before has not.
@@ -282,10 +282,9 @@ impl SeparableConvolution {
                 }
             }
             let key = [seen.len(), rows.len(), padding];
-            let sizes = match known.iter().position(|it| *it == key) {
+            let sizes = match this.sizes.iter().position(|it| it.key == key) {
                 Some(sizes) => sizes,
                 None => {
-                    known.push(key);
                     let shape = Shape {
                         batch: 1,
                         input: [seen.len(), shape.input[1]],
@@ -298,8 +297,8 @@ impl SeparableConvolution {
                         Sliding::new(&shape, pixel_stride, panels, epilogue, 1, preparation)?;
                     let pixels = shape.output_pixels();
                     let behind = behind.as_ref().map(|layer| gemm(pixels, channels, layer));
-                    this.sizes.push(Sizes { depthwise, behind });
-                    known.len() - 1
+                    this.sizes.push(Sizes { key, depthwise, behind });
+                    this.sizes.len() - 1
                 }
             };
             for (values, rows) in [(0, seen.len()), (1, rows.len())] {
@@ -336,7 +335,7 @@ impl Pass<'_> {
     ) {
         let SeparableConvolution { shapes, before, sizes, .. } = self.kernel;
         let shape = &shapes.depthwise;
-        let Sizes { depthwise, behind } = &sizes[strip.sizes];
+        let Sizes { depthwise, behind, .. } = &sizes[strip.sizes];
         let of_input = |rows: &Range<usize>| {
             let pixels = (image * shape.input[0] + rows.start) * shape.input[1];
             &self.input.values[pixels * self.input.pixel_stride..]
@@ -403,15 +402,13 @@ impl ImageKernel for SeparableConvolution {
         assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
         assert!(residual.is_none() || self.shapes.behind.is_some(), "nothing to add it to");
         let by_task = self.values[0] + self.values[1];
-        let scratch = DisjointOutput::<f32>::new(bytemuck::cast_slice_mut(scratch));
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         let (values, pixel_stride) = (DisjointOutput::new(output.values), output.pixel_stride);
         let pass = Pass { kernel: self, input, residual, output: values, pixel_stride };
         let strips = shape.batch * self.strips.len();
         let work = usize::try_from(self.arithmetic() / 2).unwrap_or(usize::MAX) / strips.max(1);
-        team.run_long(self.tasks, &|task, stop| {
+        for_each_task(team, self.tasks, (scratch, by_task), |task, scratch, stop| {
             let mut pace = Pace::new(stop);
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
             let (seen, between) = scratch.split_at_mut(self.values[0]);
             // The image and the rows of the depthwise convolution's input that the strip before has left.
             let mut left = (0, 0..0);

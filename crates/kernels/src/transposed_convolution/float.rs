@@ -8,6 +8,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Gemm, Panels, RowsPlan};
 use crate::image::Places;
 use crate::of_images::{ImageKernel, Images};
+use crate::parts::for_each_task;
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.
@@ -109,12 +110,9 @@ impl ImageKernel for TransposedConvolution {
         assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
-        let scratch = DisjointOutput::new(scratch);
         let output = DisjointOutput::new(output.values);
-        let by_task = self.task_scratch_values();
-        team.run_long(self.tasks.len(), &|task, stop| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+        let scratch = (scratch, self.task_scratch_values());
+        for_each_task(team, self.tasks.len(), scratch, |task, scratch, stop| {
             let (phase, task) = self.tasks[task];
             let Packed { phase: Phase { shape, placement, .. }, gemm, access } =
                 &self.phases[phase];

@@ -6,6 +6,7 @@ use crate::convolution::quantized::{Convolution, Layer, Target};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
 use crate::of_images::{ImageKernel, Images};
+use crate::parts::for_each_task;
 use crate::quantization::{Signedness, Weights};
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
@@ -86,16 +87,13 @@ impl ImageKernel for TransposedConvolution {
         let Images { input, output, .. } = images;
         assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
         let values = DisjointOutput::new(output.values);
-        let lines = self.task_lines();
-        let scratch = DisjointOutput::new(scratch);
         let target =
             |placement: &Placement| Target { values: &values, places: Places::Lines(*placement) };
         for (convolution, placement) in &self.phases {
             convolution.check(&input, &target(placement));
         }
-        team.run_long(self.tasks.len(), &|task, stop| {
-            // SAFETY: each task has its own lines.
-            let scratch = unsafe { scratch.slice(task * lines, lines) };
+        let scratch = (scratch, self.task_lines());
+        for_each_task(team, self.tasks.len(), scratch, |task, scratch, stop| {
             let (phase, task) = self.tasks[task];
             let (convolution, placement) = &self.phases[phase];
             // SAFETY: the images were checked, each task is there once, and each phase has output

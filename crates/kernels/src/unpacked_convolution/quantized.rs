@@ -4,7 +4,7 @@
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::of_images::{ImageKernel, Images};
-use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice};
+use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice, for_each_task};
 use crate::quantization::Activations;
 use crate::requantize::Requantization;
 use crate::team::{Pace, part};
@@ -120,12 +120,9 @@ impl UnpackedConvolution {
             self.isa.run(Centring { of: self.weights, from, to });
         });
         let weights = &*weights;
-        let (of_pixels, step) = (DisjointOutput::new(of_pixels), output.pixel_stride);
-        let output = DisjointOutput::new(output.values);
-        team.run_long(self.tasks, &|task, stop| {
+        let (output, step) = (DisjointOutput::new(output.values), output.pixel_stride);
+        for_each_task(team, self.tasks, (of_pixels, pixel_lines), |task, of_pixel, stop| {
             let mut pace = Pace::new(stop);
-            // SAFETY: each task has its own lines.
-            let of_pixel = unsafe { of_pixels.slice(task * pixel_lines, pixel_lines) };
             for line in part(shape.batch * shape.output[0], self.tasks, task) {
                 for x in 0..shape.output[1] {
                     if pace.is_over(shape.filter_values()) {

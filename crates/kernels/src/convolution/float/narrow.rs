@@ -8,10 +8,9 @@
 use super::Pass;
 use crate::convolution::Shape;
 use crate::convolution::row::copy_row;
-use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
 use crate::packing::product;
-use crate::parts::shared_tasks;
+use crate::parts::{for_each_task, shared_tasks};
 use crate::team::{Pace, part};
 use crate::unrolled::unrolled;
 use crate::vector::pointers::load;
@@ -116,11 +115,8 @@ impl Narrow {
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
         let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
         assert!(columns * channels <= self.row_values, "{columns} columns of a row");
-        let scratch = DisjointOutput::new(scratch);
         let by_task = shape.filter[0] * self.row_values;
-        team.run_long(self.parts, &|task, stop| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+        for_each_task(team, self.parts, (scratch, by_task), |task, scratch, stop| {
             let lines = part(shape.batch * shape.output[0], self.parts, task);
             self.lines(&pass, lines, scratch, Pace::new(stop));
         });

@@ -17,6 +17,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::Variant;
 use crate::image::{Places, values_needed};
 use crate::of_images::{ImageKernel, Images};
+use crate::parts::for_each_task;
 use crate::quantization::Signedness;
 use crate::team::Stop;
 use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
@@ -204,11 +205,8 @@ impl ImageKernel for Convolution {
         let values = DisjointOutput::new(output.values);
         let output = Target { values: &values, places: Places::Even(output.pixel_stride) };
         self.check(&input, &output);
-        let lines = self.task_lines();
-        let scratch = DisjointOutput::new(scratch);
-        team.run_long(self.tasks(), &|task, stop| {
-            // SAFETY: each task has its own lines.
-            let scratch = unsafe { scratch.slice(task * lines, lines) };
+        let scratch = (scratch, self.task_lines());
+        for_each_task(team, self.tasks(), scratch, |task, scratch, stop| {
             // SAFETY: the images were checked, each task is run once, and there are no other ones.
             unsafe { self.task(input, &output, task, scratch, stop) };
         });

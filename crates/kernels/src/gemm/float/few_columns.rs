@@ -5,7 +5,7 @@
 use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
-use crate::parts::{even_tasks, run_with_scratch};
+use crate::parts::{even_tasks, for_each_task};
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, InstructionSet, Preparation, Team, TooLarge};
@@ -143,7 +143,8 @@ impl FewColumns {
         assert!(rows.scratch_values(most) <= planned, "more scratch memory");
         let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
         let by_task = self.rows.task_scratch_values();
-        run_with_scratch(team, self.parts, by_task, scratch, |task, scratch, stop| {
+        let scratch = (bytemuck::cast_slice_mut(scratch), by_task);
+        for_each_task(team, self.parts, scratch, |task, scratch, stop| {
             let mut pace = Pace::new(stop);
             let of_task = part(self.rows.count, self.parts, task);
             let mut sums = [0.0; MOST_ROWS * MOST_COLUMNS];

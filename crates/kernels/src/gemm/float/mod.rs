@@ -34,7 +34,7 @@ pub(crate) use tile::{SECOND_CACHE, Target, Tile, ahead, finish, prefetch};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
-use crate::parts::{run_with_scratch, shared_tasks};
+use crate::parts::{for_each_task, shared_tasks};
 use crate::second_cache;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
@@ -265,7 +265,8 @@ impl Gemm {
         let product = unsafe { self.product(rows, panels, residual, &output, places) };
         let Some(product) = product else { return };
         let by_task = self.task_scratch_values();
-        run_with_scratch(team, self.tasks(), by_task, scratch, |task, scratch, stop| {
+        let scratch = (bytemuck::cast_slice_mut(scratch), by_task);
+        for_each_task(team, self.tasks(), scratch, |task, scratch, stop| {
             // SAFETY: each task is run once.
             unsafe { product.task(task, scratch, stop) };
         });

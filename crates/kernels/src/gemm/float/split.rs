@@ -15,7 +15,7 @@ use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, Target};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
-use crate::parts::{run_with_scratch, shared_tasks};
+use crate::parts::{for_each_task, shared_tasks};
 use crate::team::{Pace, Stop, part};
 use crate::vector::pointers::{load_some, store, store_some};
 use crate::vector::{Isa, Kernel, Simd};
@@ -265,7 +265,8 @@ impl SplitProduct {
         }
         let (stride, output) = (output.pixel_stride, DisjointOutput::new(output.values));
         let work = Work { product: self, rows, residual, stride, output: &output };
-        run_with_scratch(team, self.tasks(), self.task_bytes(), scratch, |task, scratch, stop| {
+        let scratch = (bytemuck::cast_slice_mut(scratch), self.task_bytes());
+        for_each_task(team, self.tasks(), scratch, |task, scratch, stop| {
             work.task(task, scratch, stop);
         });
     }

@@ -13,10 +13,11 @@ mod transform;
 
 use super::{Layer, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::TileSize;
+use crate::convolution::tile_size::{TileSize, with_transforms};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
 use crate::packing::product;
+use crate::parts::for_each_task;
 use crate::team::part;
 use crate::vector::Isa;
 use crate::{Images, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
@@ -160,10 +161,7 @@ impl Winograd {
         let transformed = if preparation.is_restoring() {
             Lines::default()
         } else {
-            match size {
-                TileSize::Four => transformed(Four, filter, shape)?,
-                TileSize::Two => transformed(Two, filter, shape)?,
-            }
+            with_transforms!(size, transforms => transformed(transforms, filter, shape)?)
         };
         let panels = Panels::pack_columns(
             preparation,
@@ -233,11 +231,9 @@ impl Winograd {
             return;
         }
         let area = self.area();
-        let scratch = DisjointOutput::new(scratch);
         for first in (0..blocks).step_by(self.areas) {
-            team.run(self.areas.min(blocks - first), &|task| {
-                // SAFETY: each task has an area of its own, and there are no more tasks than areas.
-                let scratch = unsafe { scratch.slice(task * area, area) };
+            let tasks = self.areas.min(blocks - first);
+            for_each_task(team, tasks, (&mut *scratch, area), |task, scratch, _| {
                 let alone = &mut |tasks, work: Work<'_>| (0..tasks).for_each(work);
                 self.block(&pass, alone, tiles(first + task), scratch);
             });
@@ -259,10 +255,7 @@ impl Winograd {
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                match self.size {
-                    TileSize::Four => self.forward(Four, pass, tile, &to),
-                    TileSize::Two => self.forward(Two, pass, tile, &to),
-                }
+                with_transforms!(self.size, transforms => self.forward(transforms, pass, tile, &to));
             }
         });
         let to = DisjointOutput::new(after);
@@ -276,10 +269,7 @@ impl Winograd {
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                match self.size {
-                    TileSize::Four => self.backward(Four, pass, tile, after),
-                    TileSize::Two => self.backward(Two, pass, tile, after),
-                }
+                with_transforms!(self.size, transforms => self.backward(transforms, pass, tile, after));
             }
         });
     }

@@ -21,7 +21,7 @@ mod transform;
 use super::tasks::{OPERATIONS_PER_TASK, Tasks};
 use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::TileSize;
+use crate::convolution::tile_size::{TileSize, with_transforms};
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::{TASKS_BY_THREAD, even_tasks};
@@ -66,22 +66,6 @@ pub(super) struct Winograd {
     /// Tiles whose inputs are transformed together, at most.
     together: usize,
     tasks: Tasks,
-}
-
-/// Calls a function with the transforms of a size.
-macro_rules! with_transforms {
-    ($size:expr, $transforms:ident => $value:expr) => {
-        match $size {
-            TileSize::Two => {
-                let $transforms = Two;
-                $value
-            }
-            TileSize::Four => {
-                let $transforms = Four;
-                $value
-            }
-        }
-    };
 }
 
 impl TileSize {
@@ -281,10 +265,7 @@ impl Winograd {
                     *to = (weights.signedness.value(*byte) - weights.zero_point) as i16;
                 }
             }
-            match size {
-                TileSize::Two => filters::<Two, WORD_PIECE>(&taps, points),
-                TileSize::Four => filters::<Four, WORD_PIECE>(&taps, points),
-            }
+            with_transforms!(size, transforms => filters(transforms, &taps, points));
         };
         let sizes = [size.points(), outputs, inputs];
         let products = Matrix::of_words(variant, sizes, centred_weights, preparation)?;

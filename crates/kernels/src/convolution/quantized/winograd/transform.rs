@@ -123,6 +123,7 @@ impl Transforms for Four {
 
 /// The transformed filters of a pair of channels each, by point; `taps` are the filters' nine values.
 pub(super) fn filters<T: Transforms, const N: usize>(
+    _: T,
     taps: &[[i16; N]; 9],
     points: &mut [[i16; N]],
 ) {
