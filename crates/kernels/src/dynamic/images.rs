@@ -1,7 +1,6 @@
 //! Images of floats as 8-bit numbers, each image with a scale and a zero point of its own.
 #![allow(unsafe_code)]
 
-use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::parts::TASKS_BY_THREAD;
 use crate::team::{Pace, part};
@@ -43,11 +42,6 @@ pub(super) struct Images {
 }
 
 impl Images {
-    pub(super) fn of_shape(isa: Isa, shape: &Shape, threads: usize) -> Self {
-        let elements = shape.input[0] * shape.input[1] * shape.input_channels;
-        Self::new(isa, [shape.batch, elements], threads)
-    }
-
     pub(super) fn new(isa: Isa, [count, elements]: [usize; 2], threads: usize) -> Self {
         let most = if threads > 1 { threads.saturating_mul(TASKS_BY_THREAD) } else { 1 };
         let tasks = (count.saturating_mul(elements) / ELEMENTS_PER_TASK).clamp(1, most);

@@ -191,7 +191,8 @@ impl Convolution {
         let in_lines = |bytes: usize| {
             together.checked_mul(bytes).map(|bytes| bytes.div_ceil(LINE_BYTES)).ok_or(too_large)
         };
-        let images = Images::of_shape(isa, shape, threads);
+        let elements = shape.input[0] * shape.input[1] * shape.input_channels;
+        let images = Images::new(isa, [shape.batch, elements], threads);
         let lines = Lines {
             images: images.bytes().div_ceil(LINE_BYTES),
             meanings: images.meaning_lines(),

@@ -1,7 +1,7 @@
 use super::float::{SeparableConvolution, Shapes};
 use crate::convolution::Shape;
 use crate::convolution::float::Layer;
-use crate::convolution::float::tests::{defined, numbers};
+use crate::convolution::float::tests::{defined, numbers, turned};
 use crate::packing::prepared_twice;
 use crate::{Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Team};
 use proptest::prelude::*;
@@ -40,8 +40,7 @@ fn check(shapes: &Shapes, rows: usize, gaps: [usize; 2], residual: bool, threads
     };
     let (of_before, of_behind) = (filter(before, 10), filter(behind, 20));
     let (of_depthwise, bias) = (numbers(30, depthwise.filter_values()), numbers(31, channels));
-    let by_channel: Vec<f32> =
-        (0..channels * taps).map(|i| of_depthwise[i % taps * channels + i / taps]).collect();
+    let by_channel = turned(&of_depthwise, [taps, channels]);
     let added = numbers(40, last.output_pixels() * output_stride);
     let mut expected = image;
     if let (Some(shape), Some((filter, bias))) = (before, &of_before) {

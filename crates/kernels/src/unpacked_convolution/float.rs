@@ -48,30 +48,27 @@ impl UnpackedConvolution {
             "groups of a depthwise convolution"
         );
         let (set, threads) = (preparation.set(), preparation.threads());
-        let finished = |method, preparation: &mut Preparation| {
-            let finished = Self { shape: *shape, set, is_depthwise, method };
-            let scratch = finished.checked_scratch_bytes();
-            preparation.check_scratch::<u8>(&[scratch.unwrap_or(usize::MAX)]).map(|()| finished)
-        };
-        if is_depthwise && Direct::suits(shape) {
+        let stride = input_pixel_stride;
+        let method = if is_depthwise && Direct::suits(shape) {
             let columns = [1, shape.output_channels];
             let panels = Panels::at_run_time(Direct::blocking(set), shape.taps(), columns)?;
-            let direct = Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?;
-            return finished(Method::Depthwise(direct), preparation);
-        }
-        if is_depthwise && Wide::suits(shape) {
-            let wide = Wide::new(shape, input_pixel_stride, epilogue, preparation);
-            return finished(Method::Wide(wide), preparation);
-        }
-        let blocking = Blocking::of(set);
-        let depth = shape.taps() * shape.group_input_channels();
-        let columns = [shape.groups, shape.group_output_channels()];
-        let access = Access::of(shape, input_pixel_stride == shape.input_channels);
-        let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
-        let panels = Panels::at_run_time(blocking, depth, columns)?;
-        let gemm = Gemm::new(set, threads, rows, panels, epilogue);
-        let zeros = access.zeros(shape, preparation)?;
-        finished(Method::Product { gemm, access, zeros }, preparation)
+            Method::Depthwise(Direct::new(shape, stride, panels, epilogue, preparation)?)
+        } else if is_depthwise && Wide::suits(shape) {
+            Method::Wide(Wide::new(shape, stride, epilogue, preparation))
+        } else {
+            let blocking = Blocking::of(set);
+            let depth = shape.taps() * shape.group_input_channels();
+            let columns = [shape.groups, shape.group_output_channels()];
+            let access = Access::of(shape, stride == shape.input_channels);
+            let rows = access.plan(shape, stride, blocking.rows)?;
+            let panels = Panels::at_run_time(blocking, depth, columns)?;
+            let gemm = Gemm::new(set, threads, rows, panels, epilogue);
+            Method::Product { gemm, access, zeros: access.zeros(shape, preparation)? }
+        };
+        let prepared = Self { shape: *shape, set, is_depthwise, method };
+        let scratch = prepared.checked_scratch_bytes().unwrap_or(usize::MAX);
+        preparation.check_scratch::<u8>(&[scratch])?;
+        Ok(prepared)
     }
 
     /// Algorithm, type and instruction set, for profiles.
@@ -165,7 +162,7 @@ impl ImageKernel for UnpackedConvolution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolution::float::tests::{any_shape, defined, numbers};
+    use crate::convolution::float::tests::{any_shape, defined, depthwise, numbers, turned};
     use crate::{Image, ImageMut, Lines};
     use proptest::prelude::*;
 
@@ -177,29 +174,19 @@ mod tests {
             shape in any_shape(), multiplier in 0_usize..3, gaps in [0_usize..2, 0_usize..2],
             (with_residual, is_large) in any::<(bool, bool)>(), threads in 1_usize..4, seed: u64,
         ) {
-            // With a multiplier it is depthwise.
-            let shape = match multiplier {
-                0 => shape,
-                _ => Shape {
-                    groups: shape.input_channels.max(1),
-                    // Also filters of very many taps.
-                    filter: if is_large { shape.filter.map(|taps| taps + 8) } else { shape.filter },
-                    output_channels: shape.input_channels * multiplier,
-                    ..shape
-                },
-            };
+            // With a multiplier it is depthwise, also with filters of very many taps.
+            let many = usize::from(multiplier > 0 && is_large) * 8;
+            let shape = Shape { filter: shape.filter.map(|taps| taps + many), ..shape };
+            let shape = depthwise(shape, multiplier);
             let stride = shape.input_channels + gaps[0];
             let output_stride = shape.output_channels + gaps[1];
             let values = numbers(seed, shape.input_pixels() * stride);
             let input = Image { values: &values, pixel_stride: stride };
             let by_channel = numbers(seed ^ 1, shape.filter_values());
-            let mut weights = by_channel.clone();
-            if multiplier > 0 {
-                for (at, weight) in by_channel.iter().enumerate() {
-                    let (channel, tap) = (at / shape.taps(), at % shape.taps());
-                    weights[tap * shape.output_channels + channel] = *weight;
-                }
-            }
+            let weights = match multiplier {
+                0 => by_channel.clone(),
+                _ => turned(&by_channel, [shape.output_channels, shape.taps()]),
+            };
             let bias = numbers(seed ^ 2, shape.output_channels);
             let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
             let expected = defined(&shape, input, &by_channel, &bias);

@@ -323,7 +323,7 @@ impl Kernel for Depthwise<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolution::float::tests::any_shape;
+    use crate::convolution::float::tests::{any_shape, depthwise, turned};
     use crate::convolution::quantized::{Convolution, Layer};
     use crate::quantization::{Signedness, Weights};
     use crate::{ImageMut, InstructionSet, Lines, Multiplier};
@@ -338,14 +338,7 @@ mod tests {
             threads in 1_usize..4, is_signed: [bool; 2], zero_points: [u8; 3], seed: u64,
         ) {
             // With a multiplier it is depthwise.
-            let shape = match multiplier {
-                0 => shape,
-                _ => Shape {
-                    groups: shape.input_channels.max(1),
-                    output_channels: shape.input_channels * multiplier,
-                    ..shape
-                },
-            };
+            let shape = depthwise(shape, multiplier);
             let signed = is_signed.map(|it| if it { Signedness::Signed } else { Signedness::Unsigned });
             let [activations, of_weights] = [0, 1].map(|index: usize| Activations {
                 signedness: signed[index],
@@ -356,13 +349,10 @@ mod tests {
             let strides = [shape.input_channels + gaps[0], shape.output_channels + gaps[1]];
             let values = bytes(shape.input_pixels() * strides[0]);
             let by_channel = bytes(shape.filter_values());
-            let mut weights = by_channel.clone();
-            if multiplier > 0 {
-                for (at, weight) in by_channel.iter().enumerate() {
-                    let (channel, tap) = (at / shape.taps(), at % shape.taps());
-                    weights[tap * shape.output_channels + channel] = *weight;
-                }
-            }
+            let weights = match multiplier {
+                0 => by_channel.clone(),
+                _ => turned(&by_channel, [shape.output_channels, shape.taps()]),
+            };
             let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-999..999)).collect();
             let requantization = Requantization {
                 multipliers: vec![Multiplier { mantissa: random.i32(1 << 30..), exponent: -8 }],

@@ -10,6 +10,25 @@ pub(crate) fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
 }
 
+/// The columns of a matrix of this many rows and columns, one behind the other: of the filter of a depthwise convolution,
+/// `[taps, output channels]`, that of others, and the other way round.
+pub(crate) fn turned<T: Copy>(values: &[T], [rows, columns]: [usize; 2]) -> Vec<T> {
+    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+}
+
+/// The sizes of a depthwise convolution, in which each input channel is seen by this many output channels, or those given if it
+/// is none.
+pub(crate) fn depthwise(shape: Shape, multiplier: usize) -> Shape {
+    match multiplier {
+        0 => shape,
+        _ => Shape {
+            groups: shape.input_channels.max(1),
+            output_channels: shape.input_channels * multiplier,
+            ..shape
+        },
+    }
+}
+
 /// By the definition, without the epilogue; the sums and the sums of magnitudes.
 pub(crate) fn defined(
     shape: &Shape,

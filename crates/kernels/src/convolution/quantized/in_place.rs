@@ -355,7 +355,7 @@ impl Work<'_> {
         let behind = (rows.values.len() - begin).checked_sub(window).expect("a window");
         let pixels = lines * wanted;
         let inputs = shape.taps() * shape.input_channels * pixels;
-        let (start, output_step) = (output.start(first), output.stride());
+        let (start, output_step) = (output.places.start(first), output.places.stride());
         // Also the one that the next task begins with, which the same thread is likely to take.
         let nexts = matrix.blocks().iter().cycle().skip(blocks.start + 1);
         for (block, next) in matrix.blocks()[blocks.clone()].iter().zip(nexts) {

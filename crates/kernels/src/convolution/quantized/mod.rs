@@ -228,22 +228,12 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Where a pixel begins.
-    fn start(&self, pixel: usize) -> usize {
-        self.places.start(pixel)
-    }
-
-    /// From a pixel to the next one of its line.
-    fn stride(&self) -> usize {
-        self.places.stride()
-    }
-
     /// The address of the first of these channels, in pixels at equal distances of which the first one begins at `start`.
     ///
     /// # Panics
     /// If the last channel of the last pixel is not in the output.
     fn pixels(&self, start: usize, count: usize, channels: Range<usize>) -> *mut u8 {
-        let last = start + (count - 1) * self.stride() + channels.end;
+        let last = start + (count - 1) * self.places.stride() + channels.end;
         assert!(last <= self.values.len(), "the output is too small");
         self.values.pointer(start + channels.start)
     }

@@ -428,7 +428,7 @@ impl Work<'_> {
         pace: &mut Pace<'_>,
     ) {
         let Pass { shape, output, .. } = *self.pass;
-        let (start, output_step) = (output.start(first), output.stride());
+        let (start, output_step) = (output.places.start(first), output.places.stride());
         let matrix = match &self.convolution.products {
             Products::Rows(matrices) => &matrices[group],
             #[cfg(target_arch = "x86_64")]

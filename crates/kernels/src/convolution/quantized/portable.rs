@@ -98,7 +98,7 @@ impl Method for Portable {
                 if pace.is_over(1) {
                     return;
                 }
-                let start = output.start(row * width + x);
+                let start = output.places.start(row * width + x);
                 // SAFETY: the pixels of different rows are different, and each row is of one task.
                 let outputs = unsafe { output.values.slice(start, shape.output_channels) };
                 self.pixel(pass, [row, x], outputs, &mut pace);

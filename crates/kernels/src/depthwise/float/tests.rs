@@ -1,5 +1,5 @@
 use super::*;
-use crate::convolution::float::tests::{defined, numbers};
+use crate::convolution::float::tests::{defined, numbers, turned};
 use crate::packing::prepared_twice;
 use crate::{Image, ImageMut, Lines};
 use proptest::prelude::*;
@@ -16,9 +16,7 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
     let epilogue = Epilogue { min: -20.0, max: 25.0, hard_swish: false };
     let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let (channels, taps) = (shape.output_channels, shape.taps());
-    let transposed: Vec<f32> =
-        (0..channels * taps).map(|i| filter[i % taps * channels + i / taps]).collect();
-    let expected = defined(shape, input, &transposed, &bias);
+    let expected = defined(shape, input, &turned(&filter, [taps, channels]), &bias);
     for set in InstructionSet::available() {
         let kernel = prepared_twice(set, threads, |preparation| {
             DepthwiseConvolution::prepare(shape, stride, layer, preparation)

@@ -424,9 +424,9 @@ impl Winograd {
                 with_transforms!(self.size, transforms => backward.run(self.isa, transforms));
             }
             for (row, values) in values[..rows].iter().enumerate() {
-                let start = output.start((n * height + y + row) * width + x);
+                let start = output.places.start((n * height + y + row) * width + x);
                 let channels = out.channel..out.channel + out.channels;
-                let to = (output.pixels(start, columns, channels), output.stride());
+                let to = (output.pixels(start, columns, channels), output.places.stride());
                 // SAFETY: the outputs were seen to exist; that no one else touches them is the caller's promise.
                 unsafe { self.outputs.requantize(out, &values[..columns], to) };
             }
