@@ -1,9 +1,9 @@
 use super::float::{SeparableConvolution, Shapes};
 use crate::convolution::Shape;
 use crate::convolution::float::Layer;
-use crate::convolution::float::tests::{defined, numbers, turned};
+use crate::convolution::float::tests::{compare, defined, numbers, output_of, turned};
 use crate::packing::prepared_twice;
-use crate::{Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Team};
+use crate::{Epilogue, Image, ImageKernel, InstructionSet};
 use proptest::prelude::*;
 
 const RELU6: Epilogue = Epilogue::RELU6;
@@ -59,27 +59,16 @@ fn check(shapes: &Shapes, rows: usize, gaps: [usize; 2], residual: bool, threads
             ];
             SeparableConvolution::in_strips(rows, shapes, stride, layers, preparation)
         });
-        let mut output = vec![-77.0; last.output_pixels() * output_stride];
-        // What is left from another run must not count.
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        scratch.elements_mut::<f32>().fill(f32::NAN);
         let input = Image { values: &values, pixel_stride: stride };
-        let output_image = ImageMut { values: &mut output, pixel_stride: output_stride };
-        let images = Images {
-            residual: residual.then_some(Image { values: &added, pixel_stride: output_stride }),
-            ..Images::new(input, output_image)
-        };
-        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
-        for (index, &found) in output.iter().enumerate() {
-            let (pixel, channel) = (index / output_stride, index % output_stride);
-            if channel >= last.output_channels {
-                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
-                continue;
-            }
-            let expected = expected[pixel * last.output_channels + channel];
-            let expected = if residual { expected + added[index] } else { expected };
-            assert_eq!(found, expected, "{}: pixel {pixel}, channel {channel}", kernel.name());
-        }
+        let image = Image { values: &added, pixel_stride: output_stride };
+        let sizes = [last.output_pixels(), output_stride];
+        let output = output_of(&kernel, threads, input, residual.then_some(image), -77.0, sizes);
+        let channels = last.output_channels;
+        compare(&output, [output_stride, channels], 0.0, &kernel.name(), |pixel, channel| {
+            let added = added[pixel * output_stride + channel];
+            let sum = expected[pixel * channels + channel];
+            f64::from(if residual { sum + added } else { sum })
+        });
     }
 }
 

@@ -115,10 +115,11 @@ impl ImageKernel for TransposedConvolution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convolution::float::tests::output_of;
     use crate::packing::prepared_twice;
     use crate::quantization::Activations;
     use crate::transposed_convolution::tests::{any_shape, tap};
-    use crate::{Image, ImageMut, InstructionSet, Lines, Multiplier, Requantization};
+    use crate::{Image, InstructionSet, Multiplier, Requantization};
     use proptest::prelude::*;
 
     #[test]
@@ -212,13 +213,9 @@ mod tests {
                 let kernel = prepared_twice(set, threads, |preparation| {
                     TransposedConvolution::prepare(&shape, strides[1], &layer, preparation)
                 });
-                let mut output = vec![77; shape.output_pixels() * strides[1]];
-                let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-                let images = Images::new(
-                    Image { values: &input, pixel_stride: strides[0] },
-                    ImageMut { values: &mut output, pixel_stride: strides[1] },
-                );
-                kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
+                let image = Image { values: &input, pixel_stride: strides[0] };
+                let sizes = [shape.output_pixels(), strides[1]];
+                let output = output_of(&kernel, threads, image, None, 77, sizes);
                 for (index, &found) in output.iter().enumerate() {
                     let (pixel, channel) = (index / strides[1], index % strides[1]);
                     let expected = match channel < outputs {

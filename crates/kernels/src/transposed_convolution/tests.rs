@@ -3,11 +3,9 @@ use super::float::TransposedConvolution;
 use super::quantized;
 use super::shape::tasks_by_place;
 use crate::convolution::float::Layer;
-use crate::convolution::float::tests::numbers;
+use crate::convolution::float::tests::{compare, numbers, output_of};
 use crate::packing::prepared_twice;
-use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Preparation, Team,
-};
+use crate::{Epilogue, Image, InstructionSet, Preparation};
 use proptest::prelude::*;
 
 /// Which value of the output an input pixel is added to by the filter's values of this output channel
@@ -80,22 +78,12 @@ proptest! {
             let kernel = prepared_twice(set, threads, |preparation| {
                 TransposedConvolution::prepare(&shape, strides, layer, preparation)
             });
-            let mut output = vec![-77.0; shape.output_pixels() * strides[1]];
-            let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-            let images = Images::new(
-                Image { values: &input, pixel_stride: strides[0] },
-                ImageMut { values: &mut output, pixel_stride: strides[1] },
-            );
-            kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
-            for (index, &found) in output.iter().enumerate() {
-                let (pixel, channel) = (index / strides[1], index % strides[1]);
-                if channel >= outputs {
-                    prop_assert_eq!(found, -77.0, "a value between pixels was written");
-                    continue;
-                }
-                let expected = expected[pixel * outputs + channel].clamp(-30.0, 40.0);
-                prop_assert_eq!(found, expected, "{}: pixel {}, channel {}", set, pixel, channel);
-            }
+            let image = Image { values: &input, pixel_stride: strides[0] };
+            let sizes = [shape.output_pixels(), strides[1]];
+            let output = output_of(&kernel, threads, image, None, -77.0, sizes);
+            compare(&output, [strides[1], outputs], 0.0, &kernel.kernel(), |pixel, channel| {
+                f64::from(expected[pixel * outputs + channel].clamp(-30.0, 40.0))
+            });
         }
     }
 }

@@ -29,6 +29,48 @@ pub(crate) fn depthwise(shape: Shape, multiplier: usize) -> Shape {
     }
 }
 
+/// What a kernel writes into an image of this many pixels at this distance from each other, in which all values are `blank`
+/// before. What is left in scratch memory from another run does not count.
+pub(crate) fn output_of<K: ImageKernel>(
+    kernel: &K,
+    threads: usize,
+    input: Image<'_, K::Element>,
+    residual: Option<Image<'_, K::Element>>,
+    blank: K::Element,
+    [pixels, pixel_stride]: [usize; 2],
+) -> Vec<K::Element> {
+    let mut output = vec![blank; pixels * pixel_stride];
+    let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+    scratch.elements_mut::<u8>().fill(0xFF);
+    let images =
+        Images { residual, ..Images::new(input, ImageMut { values: &mut output, pixel_stride }) };
+    kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
+    output
+}
+
+/// Compares an output whose pixels are at a distance from each other, and were -77 before, with what is expected of a channel
+/// of a pixel.
+pub(crate) fn compare(
+    output: &[f32],
+    [pixel_stride, channels]: [usize; 2],
+    bound: f64,
+    what: &str,
+    expected: impl Fn(usize, usize) -> f64,
+) {
+    for (index, &found) in output.iter().enumerate() {
+        let (pixel, channel) = (index / pixel_stride, index % pixel_stride);
+        if channel >= channels {
+            assert_eq!(found, -77.0, "{what}: a value between pixels was written");
+            continue;
+        }
+        let expected = expected(pixel, channel);
+        assert!(
+            (f64::from(found) - expected).abs() <= bound,
+            "{what}: pixel {pixel}, channel {channel}: {found}, expected {expected}"
+        );
+    }
+}
+
 /// By the definition, without the epilogue; the sums and the sums of magnitudes.
 pub(crate) fn defined(
     shape: &Shape,
@@ -159,29 +201,16 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
             }
             _ => 0.0,
         };
-        let mut output = vec![-77.0; shape.output_pixels() * output_stride];
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        let image = |values| Image { values, pixel_stride: output_stride };
-        let images = Images {
-            residual: with_residual.then(|| image(&residual)),
-            ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
-        };
-        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
-        for (index, &found) in output.iter().enumerate() {
-            let (pixel, channel) = (index / output_stride, index % output_stride);
-            let Some(channel) = Some(channel).filter(|&c| c < shape.output_channels) else {
-                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
-                continue;
-            };
-            let sum = expected[pixel * shape.output_channels + channel].0;
-            let added = if with_residual { f64::from(residual[index]) } else { 0.0 };
-            let expected = (sum + added).clamp(-30.0, 40.0);
-            assert!(
-                (f64::from(found) - expected).abs() <= bound,
-                "{}: pixel {pixel}, channel {channel}: {found}, expected {expected}",
-                kernel.kernel()
-            );
-        }
+        let image = Image { values: &residual, pixel_stride: output_stride };
+        let sizes = [shape.output_pixels(), output_stride];
+        let output =
+            output_of(&kernel, threads, input, with_residual.then_some(image), -77.0, sizes);
+        let channels = shape.output_channels;
+        compare(&output, [output_stride, channels], bound, &kernel.kernel(), |pixel, channel| {
+            let added = f64::from(residual[pixel * output_stride + channel]);
+            let sum = expected[pixel * channels + channel].0;
+            (sum + if with_residual { added } else { 0.0 }).clamp(-30.0, 40.0)
+        });
     }
 }
 
@@ -343,11 +372,9 @@ fn a_short_input_is_refused() {
     let mut preparation = Preparation::new(InstructionSet::Portable, 1);
     let kernel = Convolution::prepare(&PLAIN, 3, layer, &mut preparation).unwrap();
     drop(preparation);
-    let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-    let mut output = vec![0.0; PLAIN.output_pixels() * 40];
     let input = [0.0; 9 * 11 * 3 - 1];
-    let images = Images::new(Image::contiguous(&input, 3), ImageMut::contiguous(&mut output, 40));
-    kernel.run(&mut Team::alone(), images, scratch.lines_mut());
+    let sizes = [PLAIN.output_pixels(), 40];
+    output_of(&kernel, 1, Image::contiguous(&input, 3), None, 0.0, sizes);
 }
 
 #[test]
@@ -452,10 +479,7 @@ fn winograd_rounds_little_more_than_a_plain_sum() {
         let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
         let kernel = Convolution::prepare(&shape, 64, layer, &mut preparation).unwrap();
         drop(preparation);
-        let mut output = vec![0.0; expected.len()];
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        let image = ImageMut { values: &mut output, pixel_stride: 32 };
-        kernel.run(&mut Team::new(1), Images::new(input, image), scratch.lines_mut());
+        let output = output_of(&kernel, 1, input, None, 0.0, [expected.len() / 32, 32]);
         let distance = |(found, sum): (&f32, &(f64, f64))| (f64::from(*found) - sum.0).abs();
         (output.iter().zip(&expected).map(distance).fold(0.0, f64::max) / greatest, kernel.kernel())
     };

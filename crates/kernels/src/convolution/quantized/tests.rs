@@ -1,8 +1,8 @@
 use super::*;
-use crate::convolution::float::tests::far_shape;
+use crate::convolution::float::tests::{far_shape, output_of};
 use crate::packing::prepared_twice;
 use crate::quantization::{Activations, Weights};
-use crate::{ImageMut, InstructionSet, Lines, Multiplier, Requantization};
+use crate::{InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// A convolution with everything that it takes.
@@ -57,16 +57,11 @@ impl Case {
         let shape = &self.shape;
         let [input_stride, output_stride] =
             [shape.input_channels + self.gaps[0], shape.output_channels + self.gaps[1]];
-        let mut output = vec![0xAA; shape.output_pixels() * output_stride];
-        let mut scratch = vec![bytemuck::Zeroable::zeroed(); convolution.scratch_bytes() / 64];
         // Memory of its own, so that tools see what is read behind the end.
         let input = self.input[..shape.input_pixels() * input_stride].to_vec();
-        let images = Images::new(
-            Image { values: &input, pixel_stride: input_stride },
-            ImageMut { values: &mut output, pixel_stride: output_stride },
-        );
-        convolution.run(&mut Team::new(threads), images, &mut scratch);
-        output
+        let image = Image { values: &input, pixel_stride: input_stride };
+        let sizes = [shape.output_pixels(), output_stride];
+        output_of(&convolution, threads, image, None, 0xAA, sizes)
     }
 
     pub(super) fn check(&self) {
@@ -717,11 +712,7 @@ fn values_by_hand() {
         let mut preparation = Preparation::new(set, 1);
         let product = Convolution::prepare(&shape, layer.clone(), &mut preparation).unwrap();
         drop(preparation);
-        let mut output = [0];
-        let mut scratch = Lines::with_bytes(product.scratch_bytes());
-        let images =
-            Images::new(Image::contiguous(&[5, 9], 2), ImageMut::contiguous(&mut output, 1));
-        product.run(&mut Team::alone(), images, scratch.elements_mut());
+        let output = output_of(&product, 1, Image::contiguous(&[5, 9], 2), None, 0, [1, 1]);
         assert_eq!(output, [59], "{set}");
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::convolution::float::tests::{defined, numbers, turned};
+use crate::convolution::float::tests::{compare, defined, numbers, output_of, turned};
 use crate::packing::prepared_twice;
-use crate::{Image, ImageMut, Lines};
+use crate::{Image, ImageMut};
 use proptest::prelude::*;
 
 /// Compares all instruction sets with the definition.
@@ -21,30 +21,16 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
         let kernel = prepared_twice(set, threads, |preparation| {
             DepthwiseConvolution::prepare(shape, stride, layer, preparation)
         });
-        let mut output = vec![-77.0; shape.output_pixels() * output_stride];
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        let image = |values| Image { values, pixel_stride: output_stride };
-        let images = Images {
-            residual: with_residual.then(|| image(&residual)),
-            ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
-        };
-        kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
-        for (index, &found) in output.iter().enumerate() {
-            let (pixel, channel) = (index / output_stride, index % output_stride);
-            if channel >= channels {
-                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
-                continue;
-            }
-            // Small multiples of a quarter: exact in any order.
-            let added = if with_residual { f64::from(residual[index]) } else { 0.0 };
-            let expected = (expected[pixel * channels + channel].0 + added).clamp(-20.0, 25.0);
-            assert_eq!(
-                f64::from(found),
-                expected,
-                "{}: pixel {pixel}, channel {channel}",
-                kernel.kernel()
-            );
-        }
+        let image = Image { values: &residual, pixel_stride: output_stride };
+        let sizes = [shape.output_pixels(), output_stride];
+        let output =
+            output_of(&kernel, threads, input, with_residual.then_some(image), -77.0, sizes);
+        // Small multiples of a quarter: exact in any order.
+        compare(&output, [output_stride, channels], 0.0, &kernel.kernel(), |pixel, channel| {
+            let added = f64::from(residual[pixel * output_stride + channel]);
+            let sum = expected[pixel * channels + channel].0;
+            (sum + if with_residual { added } else { 0.0 }).clamp(-20.0, 25.0)
+        });
     }
 }
 

@@ -1,7 +1,8 @@
 use super::*;
+use crate::convolution::float::tests::output_of;
 use crate::packing::prepared_twice;
 use crate::quantization::Activations;
-use crate::{Image, ImageMut, InstructionSet, Multiplier, Requantization};
+use crate::{Image, InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;
 
 /// The output of a random depthwise convolution.
@@ -33,14 +34,8 @@ fn output(
     let depthwise = prepared_twice(set, threads, |preparation| {
         Depthwise::prepare(shape, layer.clone(), preparation)
     });
-    let mut output = vec![0xAA; shape.output_pixels() * strides[1]];
-    let mut scratch = vec![bytemuck::Zeroable::zeroed(); depthwise.scratch_bytes() / 64];
-    let images = Images::new(
-        Image { values: &input, pixel_stride: strides[0] },
-        ImageMut { values: &mut output, pixel_stride: strides[1] },
-    );
-    depthwise.run(&mut Team::new(threads), images, &mut scratch);
-    output
+    let image = Image { values: &input, pixel_stride: strides[0] };
+    output_of(&depthwise, threads, image, None, 0xAA, [shape.output_pixels(), strides[1]])
 }
 
 prop_compose! {
@@ -134,10 +129,8 @@ fn weights_of_a_channel_are_not_contiguous() {
         let mut preparation = Preparation::new(set, 1);
         let depthwise = Depthwise::prepare(&shape, layer.clone(), &mut preparation).unwrap();
         drop(preparation);
-        let mut output = [0; 2];
         let input = Image::contiguous(&[1, 2, 5, 6], 2);
-        let images = Images::new(input, ImageMut::contiguous(&mut output, 2));
-        depthwise.run(&mut Team::alone(), images, &mut []);
+        let output = output_of(&depthwise, 1, input, None, 0, [1, 2]);
         assert_eq!(output, [38, 56], "{set}");
     }
 }
