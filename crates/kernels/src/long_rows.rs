@@ -15,7 +15,7 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Multiplier, Preparation,
+    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Preparation,
     PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
@@ -206,8 +206,7 @@ fn sums_of_products() {
 
 /// Requantization by an eighth.
 fn an_eighth() -> Requantization {
-    let multipliers = vec![Multiplier::from_real(0.125)];
-    Requantization { multipliers, zero_point: 0, min: 0, max: 255 }
+    Requantization::by(0.125, 0, Signedness::Unsigned)
 }
 
 /// A layer of unsigned numbers.

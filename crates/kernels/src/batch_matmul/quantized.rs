@@ -336,8 +336,7 @@ impl PreparedKernel for BatchMatmul {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::InstructionSet;
-    use crate::Multiplier;
+    use crate::{InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 
     proptest! {
@@ -367,8 +366,8 @@ mod tests {
                     zero_points.map(value), requantization.clone(), &mut Preparation::new(set, threads),
                 ).unwrap();
                 let mut output = vec![0; products.len() * rows * columns];
-                let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
-                product.run(&mut Team::new(threads), &x, &y, &mut output, &mut scratch);
+                let mut scratch = Lines::with_bytes(product.scratch_bytes());
+                product.run(&mut Team::new(threads), &x, &y, &mut output, scratch.lines_mut());
                 output
             };
             let expected = run(InstructionSet::Portable, 1);
@@ -382,12 +381,7 @@ mod tests {
 
     #[test]
     fn sizes_beyond_memory_and_beyond_the_limit_are_refused() {
-        let requantization = Requantization {
-            multipliers: vec![Multiplier::from_real(1.0)],
-            zero_point: 0,
-            min: 0,
-            max: 255,
-        };
+        let requantization = Requantization::by(1.0, 0, Signedness::Unsigned);
         let try_it = |count, sizes, limit: usize| {
             let mut preparation = Preparation::new(InstructionSet::best(), 2).with_limit(limit);
             let refused = BatchMatmul::prepare(
@@ -415,12 +409,7 @@ mod tests {
     #[test]
     fn values_by_hand() {
         // [1 2] * [3; 4] with zero points 1 and 2: 0*1 + 1*2 = 2; twice that, plus 5.
-        let requantization = Requantization {
-            multipliers: vec![Multiplier::from_real(2.0)],
-            zero_point: 5,
-            min: 0,
-            max: 255,
-        };
+        let requantization = Requantization::by(2.0, 5, Signedness::Unsigned);
         for set in InstructionSet::available() {
             let product = BatchMatmul::prepare(
                 1,
@@ -434,8 +423,8 @@ mod tests {
             )
             .unwrap();
             let mut output = [0];
-            let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
-            product.run(&mut Team::alone(), &[1, 2], &[3, 4], &mut output, &mut scratch);
+            let mut scratch = Lines::with_bytes(product.scratch_bytes());
+            product.run(&mut Team::alone(), &[1, 2], &[3, 4], &mut output, scratch.lines_mut());
             assert_eq!(output, [9], "{set}");
         }
     }

@@ -36,6 +36,13 @@ pub struct Requantization {
 }
 
 impl Requantization {
+    /// By a real factor, to all numbers of a type.
+    #[cfg(test)]
+    pub(crate) fn by(factor: f64, zero_point: i32, signedness: Signedness) -> Self {
+        let (min, max) = signedness.range();
+        Self { multipliers: vec![Multiplier::from_real(factor)], zero_point, min, max }
+    }
+
     /// The multiplier of an output channel.
     pub fn multiplier(&self, channel: usize) -> Multiplier {
         match &*self.multipliers {

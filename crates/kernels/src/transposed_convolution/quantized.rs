@@ -139,12 +139,7 @@ mod tests {
             weights: Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 },
             bias: &[7],
             activations: Activations { signedness: Signedness::Signed, zero_point: 0 },
-            requantization: Requantization {
-                multipliers: vec![Multiplier::from_real(0.5)],
-                zero_point: 0,
-                min: -128,
-                max: 127,
-            },
+            requantization: Requantization::by(0.5, 0, Signedness::Signed),
         };
         for set in InstructionSet::available() {
             let mut preparation = Preparation::new(set, 2);

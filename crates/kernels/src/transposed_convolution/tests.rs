@@ -96,9 +96,9 @@ fn tasks_of_all_phases_go_through_the_image_together() {
 
 #[test]
 fn output_pixels_that_overlap_are_refused() {
+    use crate::Requantization;
     use crate::convolution::quantized as quantized_convolution;
     use crate::quantization::{Activations, Signedness, Weights};
-    use crate::{Multiplier, Requantization};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     let shape = Shape {
@@ -118,12 +118,7 @@ fn output_pixels_that_overlap_are_refused() {
         weights: Weights { values: &weights, signedness, zero_point: 0 },
         bias: &[0; 5],
         activations: Activations { signedness, zero_point: 0 },
-        requantization: Requantization {
-            multipliers: vec![Multiplier::from_real(0.5)],
-            zero_point: 0,
-            min: -128,
-            max: 127,
-        },
+        requantization: Requantization::by(0.5, 0, Signedness::Signed),
     };
     let floats = |stride| {
         let mut preparation = Preparation::new(InstructionSet::best(), 1);

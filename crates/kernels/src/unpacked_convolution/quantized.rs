@@ -356,9 +356,7 @@ mod tests {
             let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-999..999)).collect();
             let requantization = Requantization {
                 multipliers: vec![Multiplier { mantissa: random.i32(1 << 30..), exponent: -8 }],
-                zero_point: signed[0].value(zero_points[2]),
-                min: signed[0].range().0,
-                max: signed[0].range().1,
+                ..Requantization::by(1.0, signed[0].value(zero_points[2]), signed[0])
             };
             let input = Image { values: &values, pixel_stride: strides[0] };
             let blank = || vec![77; shape.output_pixels() * strides[1]];

@@ -700,12 +700,7 @@ fn values_by_hand() {
         weights: Weights { values: &[2, 255], signedness: Signedness::Signed, zero_point: 0 },
         bias: &[100],
         activations: Activations { signedness: Signedness::Unsigned, zero_point: 3 },
-        requantization: Requantization {
-            multipliers: vec![Multiplier::from_real(0.499_999_9)],
-            zero_point: 10,
-            min: 0,
-            max: 255,
-        },
+        requantization: Requantization::by(0.499_999_9, 10, Signedness::Unsigned),
     };
     for set in InstructionSet::available() {
         let shape = Shape::matrix_product([1, 2, 1]);

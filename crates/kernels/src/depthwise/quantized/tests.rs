@@ -118,12 +118,7 @@ fn weights_of_a_channel_are_not_contiguous() {
         weights: Weights { values: &[3, 4, 7, 8], signedness: unsigned, zero_point: 0 },
         bias: &[0, 0],
         activations: Activations { signedness: unsigned, zero_point: 0 },
-        requantization: Requantization {
-            multipliers: vec![Multiplier::from_real(1.0)],
-            zero_point: 0,
-            min: 0,
-            max: 255,
-        },
+        requantization: Requantization::by(1.0, 0, Signedness::Unsigned),
     };
     for set in InstructionSet::available() {
         let mut preparation = Preparation::new(set, 1);
