@@ -22,7 +22,7 @@ use crate::team::part;
 use crate::vector::Isa;
 use crate::{Images, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
-use transform::{Backward, Forward, Four, Transforms, Two};
+use transform::{Backward, Forward, Four, Promised, Transforms, Two};
 
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
@@ -310,10 +310,12 @@ impl Winograd {
         let stride = self.point_stride(channels);
         assert!((INPUT * INPUT - 1) * stride + (index + 1) * channels <= to.len());
         let to = to.pointer(index * channels);
+        let forward = Forward { pixels: &pixels, channels, to, stride };
         // SAFETY: each pixel was taken as a slice of its channels, and there is a zero for each channel;
         // the last point's place was checked to be within the scratch memory; only this tile uses these
         // places; and `new` has checked that channels fill the vectors.
-        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(transforms, self.isa) };
+        let promised = unsafe { Promised::new(forward, transforms) };
+        self.isa.run::<Promised<_, A, INPUT, OUTPUT>>(promised);
     }
 
     /// The products of all tiles of a block with one panel.
@@ -387,6 +389,7 @@ impl Winograd {
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all
         // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked
         // that channels fill the vectors.
-        unsafe { backward.run(transforms, self.isa) };
+        let promised = unsafe { Promised::new(backward, transforms) };
+        self.isa.run::<Promised<_, A, INPUT, OUTPUT>>(promised);
     }
 }

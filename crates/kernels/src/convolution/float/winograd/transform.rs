@@ -6,7 +6,7 @@
 
 use crate::gemm::float::{Epilogue, Target};
 use crate::vector::pointers::{load, store};
-use crate::vector::{Isa, Kernel, Simd};
+use crate::vector::{Kernel, Simd};
 
 /// Winograd's convolution in one dimension, of `OUTPUT` values that see `INPUT`, by a filter of three. In two
 /// dimensions it is applied to columns, then to rows.
@@ -121,10 +121,22 @@ pub(super) fn filter<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUT
     })
 }
 
-/// A transform of a tile, whose addresses have been promised.
-struct Promised<A, T, const INPUT: usize, const OUTPUT: usize>(A, T);
+/// A transform of a tile whose addresses have been promised.
+pub(super) struct Promised<K, T, const INPUT: usize, const OUTPUT: usize>(K, T);
 
-/// Transforms an input tile.
+impl<K, T: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>
+    Promised<K, T, INPUT, OUTPUT>
+{
+    /// # Safety
+    /// There is at the addresses what [`Forward`] wants, or [`Backward`]; channels are a multiple of the lanes of the
+    /// instructions that it is run with.
+    pub(super) unsafe fn new(transform: K, transforms: T) -> Self {
+        Self(transform, transforms)
+    }
+}
+
+/// Transforms an input tile. At each of the pixels' addresses there are `channels` values, and at `to + point * stride` for each
+/// point, which no one else reads or writes.
 pub(super) struct Forward<'a, const INPUT: usize> {
     /// By row and column.
     pub(super) pixels: &'a [[*const f32; INPUT]; INPUT],
@@ -133,34 +145,21 @@ pub(super) struct Forward<'a, const INPUT: usize> {
     pub(super) stride: usize,
 }
 
-impl<const INPUT: usize> Forward<'_, INPUT> {
-    /// # Safety
-    /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`,
-    /// and at `to + point * stride` for each point, which no one else reads or writes.
-    pub(super) unsafe fn run<A: Transforms<INPUT, OUTPUT>, const OUTPUT: usize>(
-        self,
-        transforms: A,
-        isa: Isa,
-    ) {
-        isa.run(Promised::<_, _, INPUT, OUTPUT>(transforms, self));
-    }
-}
-
 impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
-    for Promised<A, Forward<'_, INPUT>, INPUT, OUTPUT>
+    for Promised<Forward<'_, INPUT>, A, INPUT, OUTPUT>
 {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(_, forward) = self;
+        let Self(forward, _) = self;
         let mut channel = 0;
         while channel < forward.channels {
             let mut columns = [[simd.splat(0.0); INPUT]; INPUT];
             for x in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
                 for y in 0..INPUT {
-                    // SAFETY: `Forward::run` was promised them.
+                    // SAFETY: `Promised::new` was promised them.
                     values[y] = unsafe { load(simd, forward.pixels[y][x].add(channel)) };
                 }
                 columns[x] = A::into(simd, values);
@@ -172,7 +171,7 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
                 }
                 let values = A::into(simd, values);
                 for x in 0..INPUT {
-                    // SAFETY: `Forward::run` was promised it.
+                    // SAFETY: `Promised::new` was promised it.
                     unsafe {
                         let point = forward.stride.wrapping_mul(y * INPUT + x);
                         let to = forward.to.add(channel).add(point);
@@ -185,7 +184,9 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
     }
 }
 
-/// Transforms the products of a tile back, and finishes them.
+/// Transforms the products of a tile back, and finishes them. At `from + point * stride` for each point there are values for all
+/// channels of the target; also for each pixel of the output's first `rows` and `columns`, at most those of a tile, which no one
+/// else reads or writes, and of the residual, if there is one.
 pub(super) struct Backward<'a> {
     pub(super) from: *const f32,
     pub(super) stride: usize,
@@ -199,32 +200,14 @@ pub(super) struct Backward<'a> {
     pub(super) target: Target,
 }
 
-impl Backward<'_> {
-    /// # Safety
-    /// At `from + point * stride` for each point there are values for all channels, a multiple of the lanes of
-    /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most `OUTPUT` of each,
-    /// which no one else reads or writes, and of the residual, if there is one.
-    pub(super) unsafe fn run<
-        A: Transforms<INPUT, OUTPUT>,
-        const INPUT: usize,
-        const OUTPUT: usize,
-    >(
-        self,
-        transforms: A,
-        isa: Isa,
-    ) {
-        isa.run(Promised::<_, _, INPUT, OUTPUT>(transforms, self));
-    }
-}
-
 impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
-    for Promised<A, Backward<'_>, INPUT, OUTPUT>
+    for Promised<Backward<'_>, A, INPUT, OUTPUT>
 {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self(_, backward) = self;
+        let Self(backward, _) = self;
         let Target { output, output_stride, residual, residual_stride, columns } = backward.target;
         let mut channel = 0;
         while channel < columns {
@@ -232,7 +215,7 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
             for x in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
                 for y in 0..INPUT {
-                    // SAFETY: `Backward::run` was promised them.
+                    // SAFETY: `Promised::new` was promised them.
                     values[y] = unsafe {
                         let point = backward.stride.wrapping_mul(y * INPUT + x);
                         load(simd, backward.from.add(channel).add(point))
@@ -251,14 +234,14 @@ impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kern
                     let mut value = simd.add(values[x], bias);
                     let pixel = backward.width.wrapping_mul(y).wrapping_add(x);
                     if let Some(residual) = residual {
-                        // SAFETY: `Backward::run` was promised it.
+                        // SAFETY: `Promised::new` was promised it.
                         let residual = unsafe {
                             let at = residual.add(residual_stride.wrapping_mul(pixel));
                             load(simd, at.add(channel))
                         };
                         value = simd.add(value, residual);
                     }
-                    // SAFETY: `Backward::run` was promised it.
+                    // SAFETY: `Promised::new` was promised it.
                     unsafe {
                         let to = output.add(output_stride.wrapping_mul(pixel)).add(channel);
                         store(simd, backward.epilogue.apply(simd, value), to);

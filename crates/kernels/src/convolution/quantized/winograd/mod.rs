@@ -32,7 +32,8 @@ use crate::vector::{Isa, WORDS};
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use std::ops::Range;
 use transform::{
-    Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Transforms, Two, filters,
+    Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Promised, Transforms, Two,
+    filters,
 };
 
 /// Transformed inputs that meet all weights before the next ones do should stay in the second cache, together with
@@ -358,9 +359,11 @@ impl Winograd {
             to: to.as_mut_ptr(),
             stride,
         };
-        // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
-        // point's numbers were seen to be within the slice; `of_sizes` has checked that vectors divide channels.
-        unsafe { with_transforms!(self.size, transforms => forward.run(self.isa, transforms)) };
+        with_transforms!(self.size, transforms => {
+            // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
+            // point's numbers were seen to be within the slice; `of_sizes` has checked that vectors divide channels.
+            self.isa.run(unsafe { Promised::new(forward, transforms) });
+        });
     }
 
     /// The products of some tiles with a point's weights.
@@ -419,10 +422,10 @@ impl Winograd {
             let mut values: OutputTile = [[[0; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
             let bias = &self.outputs.block_lanes(out)[0].bias;
             let backward = Backward { from: from.as_ptr(), stride, bias, to: &mut values };
-            // SAFETY: the last point's sums were seen to be there.
-            unsafe {
-                with_transforms!(self.size, transforms => backward.run(self.isa, transforms));
-            }
+            with_transforms!(self.size, transforms => {
+                // SAFETY: the last point's sums were seen to be there.
+                self.isa.run(unsafe { Promised::new(backward, transforms) });
+            });
             for (row, values) in values[..rows].iter().enumerate() {
                 let start = output.places.start((n * height + y + row) * width + x);
                 let channels = out.channel..out.channel + out.channels;

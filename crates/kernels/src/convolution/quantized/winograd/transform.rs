@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
 use crate::requantize::LANES;
-use crate::vector::{Isa, Kernel, Simd, WORDS};
+use crate::vector::{Kernel, Simd, WORDS};
 
 /// Rows and columns of an input tile, at most.
 const MOST_INPUT: usize = 6;
@@ -145,10 +145,20 @@ pub(super) fn filters<T: Transforms, const N: usize>(
     }
 }
 
-/// A transform whose addresses have been promised.
-struct Promised<K, T>(K, T);
+/// A transform of a tile whose addresses have been promised.
+pub(super) struct Promised<K, T>(K, T);
 
-/// Transforms an input tile of 8-bit numbers.
+impl<K, T: Transforms> Promised<K, T> {
+    /// # Safety
+    /// There is at the addresses what [`Forward`] wants, or [`Backward`].
+    pub(super) unsafe fn new(transform: K, transforms: T) -> Self {
+        Self(transform, transforms)
+    }
+}
+
+/// Transforms an input tile of 8-bit numbers. There are as many addresses as the tile has values. At each there are `channels`
+/// bytes, a multiple of [`WORDS`]; and at `to + point * stride` for each point `channels` numbers, which no one else reads or
+/// writes.
 pub(super) struct Forward<'a> {
     /// By row and column.
     pub(super) pixels: &'a [*const u8],
@@ -160,16 +170,6 @@ pub(super) struct Forward<'a> {
     pub(super) stride: usize,
 }
 
-impl Forward<'_> {
-    /// # Safety
-    /// There are as many addresses as the tile has values. At each there are `channels` bytes, a multiple of
-    /// [`WORDS`]; and at `to + point * stride` for each point `channels` numbers, which no one else reads or
-    /// writes.
-    pub(super) unsafe fn run<T: Transforms>(self, isa: Isa, transforms: T) {
-        isa.run(Promised(self, transforms));
-    }
-}
-
 impl<T: Transforms> Kernel for Promised<Forward<'_>, T> {
     type Output = ();
 
@@ -177,17 +177,17 @@ impl<T: Transforms> Kernel for Promised<Forward<'_>, T> {
     fn run<S: Simd>(self, simd: S) {
         let Self(forward, _) = self;
         if forward.is_signed {
-            // SAFETY: `Forward::run` was promised the addresses.
+            // SAFETY: `Promised::new` was promised the addresses.
             unsafe { forward_tile::<S, T, true>(simd, &forward) }
         } else {
-            // SAFETY: `Forward::run` was promised the addresses.
+            // SAFETY: `Promised::new` was promised the addresses.
             unsafe { forward_tile::<S, T, false>(simd, &forward) }
         }
     }
 }
 
 /// # Safety
-/// As of [`Forward::run`].
+/// As of [`Promised::new`].
 #[inline(always)]
 unsafe fn forward_tile<S: Simd, T: Transforms, const SIGNED: bool>(simd: S, forward: &Forward<'_>) {
     const { assert!(255 * T::INPUT_FACTORS[0] <= i16::MAX as i32, "numbers of 16 bits") };
@@ -226,7 +226,8 @@ unsafe fn forward_tile<S: Simd, T: Transforms, const SIGNED: bool>(simd: S, forw
 /// Outputs of a tile in [`LANES`] channels, before they are requantized.
 pub(super) type OutputTile = [[[i32; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
 
-/// Transforms the products of a tile back, for [`LANES`] channels.
+/// Transforms the products of a tile back, for [`LANES`] channels: at `from + point * stride` for each point there are as many
+/// numbers.
 pub(super) struct Backward<'a> {
     /// Of the first point.
     pub(super) from: *const i32,
@@ -236,14 +237,6 @@ pub(super) struct Backward<'a> {
     pub(super) bias: &'a [i32; LANES],
     /// By row and column.
     pub(super) to: &'a mut OutputTile,
-}
-
-impl Backward<'_> {
-    /// # Safety
-    /// At `from + point * stride` for each point there are [`LANES`] numbers.
-    pub(super) unsafe fn run<T: Transforms>(self, isa: Isa, transforms: T) {
-        isa.run(Promised(self, transforms));
-    }
 }
 
 impl<T: Transforms> Kernel for Promised<Backward<'_>, T> {
@@ -260,7 +253,7 @@ impl<T: Transforms> Kernel for Promised<Backward<'_>, T> {
                 let mut values = [simd.isplat(0); MOST_INPUT];
                 for y in 0..T::INPUT {
                     let point = backward.stride.wrapping_mul(y * T::INPUT + x);
-                    // SAFETY: `Backward::run` was promised them.
+                    // SAFETY: `Promised::new` was promised them.
                     let from = unsafe {
                         std::slice::from_raw_parts(backward.from.add(point).add(lane), S::LANES)
                     };
