@@ -226,8 +226,8 @@ unsafe fn forward_tile<S: Simd, T: Transforms, const SIGNED: bool>(simd: S, forw
 /// Outputs of a tile in [`LANES`] channels, before they are requantized.
 pub(super) type OutputTile = [[[i32; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
 
-/// Transforms the products of a tile back, for [`LANES`] channels: at `from + point * stride` for each point there are as many
-/// numbers.
+/// Transforms the products of a tile back, for [`LANES`] channels: at `from + point * stride` for each point there is a number
+/// for each of them.
 pub(super) struct Backward<'a> {
     /// Of the first point.
     pub(super) from: *const i32,
