@@ -10,6 +10,9 @@ use std::sync::{Mutex, PoisonError};
 /// States that a layer has at most.
 pub(super) const MOST_STATES: usize = 2;
 
+/// What a layer keeps from step to step: as many as it has, then nothing.
+pub(super) type States<'a> = [&'a mut [f32]; MOST_STATES];
+
 /// A recurrent layer of one direction.
 pub(super) trait Layer: fmt::Debug + Send + Sync {
     /// What it is called in profiles.
@@ -20,12 +23,6 @@ pub(super) trait Layer: fmt::Debug + Send + Sync {
 
     /// Whether the operation of a single step has an output besides, before all others, that does not matter.
     const HAS_SCRATCH_OUTPUT: bool;
-
-    /// What is kept from step to step.
-    type States<'a>: Send;
-
-    /// The first [`Self::STATES`] of these.
-    fn states(of: [&mut [f32]; MOST_STATES]) -> Self::States<'_>;
 
     /// Multiplications and additions of all steps.
     fn operations(&self) -> u64;
@@ -52,7 +49,7 @@ pub(super) trait Layer: fmt::Debug + Send + Sync {
         &self,
         workers: Workers<'_>,
         contributions: &[f32],
-        states: Self::States<'_>,
+        states: States<'_>,
         output: Rows<'_>,
         scratch: &mut [f32],
     );
@@ -60,7 +57,7 @@ pub(super) trait Layer: fmt::Debug + Send + Sync {
 
 /// Where two layers write their steps.
 #[derive(Debug)]
-pub enum Outputs<'a> {
+pub(super) enum Outputs<'a> {
     /// Each to its own tensor.
     Separate([&'a mut [f32]; 2]),
     /// Beside each other in each row of one tensor.
@@ -80,7 +77,7 @@ pub(super) fn run<L: Layer>(
     layer: &L,
     team: &mut Team,
     steps: Steps<'_>,
-    states: L::States<'_>,
+    states: States<'_>,
     output: &mut [f32],
     scratch: &mut [f32],
 ) {
@@ -109,7 +106,7 @@ pub(super) fn run_both<L: Layer>(
     layers: [&L; 2],
     team: &mut Team,
     steps: [Steps<'_>; 2],
-    states: [L::States<'_>; 2],
+    states: [States<'_>; 2],
     outputs: Outputs<'_>,
     scratch: &mut [f32],
 ) {

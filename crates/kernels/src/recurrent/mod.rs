@@ -15,9 +15,8 @@ mod svdf;
 mod tests;
 
 pub use activation::Activation;
-pub use layer::Outputs;
-pub use lstm::{Gate, Lstm, Settings, Shape, States, Weights};
+pub use lstm::{Gate, Lstm, Settings, Shape, Weights};
 pub use prepared::{Auxiliary, BothDirections, Form, OneDirection};
 pub use rnn::{Rnn, RnnShape, RnnWeights};
-pub use sequences::{Sequences, Steps};
+pub use sequences::Sequences;
 pub use svdf::{Svdf, SvdfShape};

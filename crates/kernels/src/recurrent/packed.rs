@@ -3,7 +3,7 @@
 use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::pack::turned_until;
 use crate::packing::PackedValues;
-use crate::vector::{Isa, Kernel, Simd};
+use crate::vector::{Isa, Simd};
 use crate::{Preparation, TooLarge};
 
 /// Rows of inputs that are multiplied together.
@@ -20,23 +20,6 @@ pub(super) struct Packed {
     panel: usize,
 }
 
-/// The lanes of an instruction set.
-struct Lanes;
-
-impl Kernel for Lanes {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _simd: S) -> usize {
-        S::LANES
-    }
-}
-
-/// How many lanes the vectors of an instruction set have.
-pub(super) fn lanes(isa: Isa) -> usize {
-    isa.run(Lanes)
-}
-
 impl Packed {
     /// Packs the rows of matrices, `[rows, inputs]` each, into panels of this many vectors. The columns
     /// of a panel are the same number of rows of each matrix, one matrix after the other; those of a matrix that
@@ -51,7 +34,7 @@ impl Packed {
         [rows, inputs]: [usize; 2],
     ) -> Result<Self, TooLarge> {
         let isa = Isa::of(preparation.set());
-        let width = vectors * lanes(isa);
+        let width = vectors * isa.lanes();
         let block = width / matrices.len();
         let panels = rows.div_ceil(block);
         let too_large = TooLarge::beyond_addresses("packed weights");

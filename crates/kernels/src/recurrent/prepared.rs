@@ -1,8 +1,9 @@
 //! Recurrent layers as prepared kernels.
 
 use super::integer::{Lstm8, Lstm16, Step8, Step16};
-use super::layer::{Layer, MOST_STATES, Outputs, run, run_both, scratch_elements};
-use super::{Steps, Svdf};
+use super::Svdf;
+use super::layer::{Layer, MOST_STATES, Outputs, States, run, run_both, scratch_elements};
+use super::sequences::Steps;
 use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
@@ -87,10 +88,10 @@ fn states<'run, L: Layer, const LAYERS: usize>(
     first: usize,
     outputs: [[Option<&'run mut [f32]>; MOST_STATES]; LAYERS],
     mut scratch: &'run mut [f32],
-) -> ([L::States<'run>; LAYERS], &'run mut [f32]) {
+) -> ([States<'run>; LAYERS], &'run mut [f32]) {
     let mut before = (first..).map(|input| inputs.of(input));
     let states = outputs.map(|mut outputs| {
-        let mut states: [&mut [f32]; MOST_STATES] = Default::default();
+        let mut states: States<'_> = Default::default();
         for (state, output) in states.iter_mut().zip(&mut outputs).take(L::STATES) {
             let before: &[f32] = before.next().unwrap_or_default();
             *state = output.take().unwrap_or_else(|| {
@@ -100,7 +101,7 @@ fn states<'run, L: Layer, const LAYERS: usize>(
             });
             state.copy_from_slice(before);
         }
-        L::states(states)
+        states
     });
     (states, scratch)
 }

@@ -4,8 +4,8 @@
 
 use super::activation::{Activate, Activation};
 use super::contribution::Contribution;
-use super::layer::{self, Layer, MOST_STATES, Outputs};
-use super::packed::{Packed, ROWS, lanes};
+use super::layer::{Layer, States, scratch_elements};
+use super::packed::{Packed, ROWS};
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
 use crate::team::{Pace, Stop, Team};
@@ -75,7 +75,7 @@ impl Rnn {
         preparation.check_count(recurrent.len(), expected, "recurrent weights");
         let isa = Isa::of(preparation.set());
         // Several panels for each thread, of which each has sums enough in flight.
-        let wanted = units.div_ceil(lanes(isa)).div_ceil(preparation.threads());
+        let wanted = units.div_ceil(isa.lanes()).div_ceil(preparation.threads());
         let vectors = wanted.next_power_of_two().clamp(1, MOST_VECTORS);
         let contribution = Contribution::prepare(
             sequences.rows(),
@@ -86,51 +86,8 @@ impl Rnn {
         )?;
         let recurrent = Packed::new(preparation, vectors, &[Some(recurrent)], [units, units])?;
         let prepared = Self { isa, shape, contribution, vectors, recurrent, activation };
-        preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
+        preparation.check_scratch::<f32>(&[scratch_elements(&prepared)])?;
         Ok(prepared)
-    }
-
-    /// How many floats of scratch a run wants.
-    pub fn scratch_elements(&self) -> usize {
-        layer::scratch_elements(self)
-    }
-
-    /// Multiplications and additions of all steps.
-    pub fn operations(&self) -> u64 {
-        let RnnShape { sequences, units, .. } = self.shape;
-        let steps = sequences.rows() as u128 * units as u128 * units as u128 * 2;
-        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(self.contribution.operations())
-    }
-
-    /// Runs all steps. The state `[batch, units]` is that before the first step, and becomes that
-    /// after the last.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for, or there is too little scratch.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        steps: Steps<'_>,
-        state: &mut [f32],
-        output: &mut [f32],
-        scratch: &mut [f32],
-    ) {
-        layer::run(self, team, steps, state, output, scratch);
-    }
-
-    /// Runs two over the same sequences, with the scratch of both.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
-    pub fn run_both(
-        rnns: [&Self; 2],
-        team: &mut Team,
-        steps: [Steps<'_>; 2],
-        states: [&mut [f32]; 2],
-        outputs: Outputs<'_>,
-        scratch: &mut [f32],
-    ) {
-        layer::run_both(rnns, team, steps, states, outputs, scratch);
     }
 }
 
@@ -139,14 +96,10 @@ impl Layer for Rnn {
     const STATES: usize = 1;
     const HAS_SCRATCH_OUTPUT: bool = false;
 
-    type States<'a> = &'a mut [f32];
-
-    fn states([state, _]: [&mut [f32]; MOST_STATES]) -> &mut [f32] {
-        state
-    }
-
     fn operations(&self) -> u64 {
-        self.operations()
+        let RnnShape { sequences, units, .. } = self.shape;
+        let steps = sequences.rows() as u128 * units as u128 * units as u128 * 2;
+        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(self.contribution.operations())
     }
 
     fn sequences(&self) -> Sequences {
@@ -179,7 +132,7 @@ impl Layer for Rnn {
         &self,
         mut workers: Workers<'_>,
         contributions: &[f32],
-        state: &mut [f32],
+        [state, _]: States<'_>,
         mut output: Rows<'_>,
         scratch: &mut [f32],
     ) {
@@ -196,7 +149,7 @@ impl Layer for Rnn {
             let disjoint = DisjointOutput::new(after);
             workers.share(self.recurrent.panels(), self.step_products(), &|panels, stop| {
                 let [first, end] = [panels.start, panels.end]
-                    .map(|panel| units.min(panel * self.vectors * lanes(self.isa)));
+                    .map(|panel| units.min(panel * self.vectors * self.isa.lanes()));
                 let step =
                     Step { rnn: self, panels, step, contributions, before, after: &disjoint, stop };
                 match self.vectors {

@@ -43,16 +43,16 @@ impl Sequences {
 
 /// The inputs of all steps.
 #[derive(Debug, Clone, Copy)]
-pub struct Steps<'a> {
+pub(super) struct Steps<'a> {
     /// `[rows, input]`
-    pub input: &'a [f32],
+    pub(super) input: &'a [f32],
     /// `[rows, auxiliary]`; empty where there is no auxiliary input with weights.
-    pub auxiliary: &'a [f32],
+    pub(super) auxiliary: &'a [f32],
 }
 
 impl<'a> Steps<'a> {
     /// Without an auxiliary input.
-    pub fn of(input: &'a [f32]) -> Self {
+    pub(super) fn of(input: &'a [f32]) -> Self {
         Self { input, auxiliary: &[] }
     }
 }

@@ -1,10 +1,10 @@
 //! An LSTM as a [`Layer`]: how its steps are shared among threads.
 
 use super::step::{Normalized, Project, Step};
-use super::{GATES, Lstm, Shape, States};
+use super::{GATES, Lstm, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::contribution::Contribution;
-use crate::recurrent::layer::{Layer, MOST_STATES};
+use crate::recurrent::layer::{Layer, States};
 use crate::recurrent::sequences::{Rows, Sequences, Steps, Workers};
 use crate::team::Team;
 
@@ -13,14 +13,10 @@ impl Layer for Lstm {
     const STATES: usize = 2;
     const HAS_SCRATCH_OUTPUT: bool = true;
 
-    type States<'a> = States<'a>;
-
-    fn states([output, cell]: [&mut [f32]; MOST_STATES]) -> States<'_> {
-        States { output, cell }
-    }
-
     fn operations(&self) -> u64 {
-        self.operations()
+        let steps = self.shape.sequences.rows() as u128 * self.step_weights() as u128 * 2;
+        let inputs = self.contributions.iter().flatten().map(Contribution::operations);
+        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(inputs.sum())
     }
 
     fn sequences(&self) -> Sequences {
@@ -61,14 +57,14 @@ impl Layer for Lstm {
         &self,
         mut workers: Workers<'_>,
         contributions: &[f32],
-        states: States<'_>,
+        [output_state, cell]: States<'_>,
         mut output: Rows<'_>,
         scratch: &mut [f32],
     ) {
         let Shape { sequences: Sequences { batch, time, .. }, units, output: outputs, .. } =
             self.shape;
-        assert_eq!(Some(states.output.len()), batch.checked_mul(outputs), "another output state");
-        assert_eq!(Some(states.cell.len()), batch.checked_mul(units), "another cell state");
+        assert_eq!(Some(output_state.len()), batch.checked_mul(outputs), "another output state");
+        assert_eq!(Some(cell.len()), batch.checked_mul(units), "another cell state");
         assert!(scratch.len() >= self.step_scratch(), "too little scratch");
         if batch == 0 || units == 0 {
             return;
@@ -77,9 +73,9 @@ impl Layer for Lstm {
         let (hidden, scratch) = scratch.split_at_mut(batch * units);
         let (mut before, rest) = scratch.split_at_mut(batch * outputs);
         let mut after = &mut rest[..batch * outputs];
-        before.copy_from_slice(states.output);
+        before.copy_from_slice(output_state);
         for step in 0..time {
-            let (cells, sums) = (DisjointOutput::new(states.cell), DisjointOutput::new(sums));
+            let (cells, sums) = (DisjointOutput::new(cell), DisjointOutput::new(sums));
             let hiddens = match &self.projection {
                 Some(_) => DisjointOutput::new(hidden),
                 None => DisjointOutput::new(after),
@@ -115,6 +111,6 @@ impl Layer for Lstm {
             }
             std::mem::swap(&mut before, &mut after);
         }
-        states.output.copy_from_slice(before);
+        output_state.copy_from_slice(before);
     }
 }

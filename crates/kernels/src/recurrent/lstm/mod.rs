@@ -16,10 +16,9 @@ mod step;
 
 use super::Activation;
 use super::contribution::Contribution;
-use super::layer::Outputs;
+use super::layer::scratch_elements;
 use super::packed::Packed;
-use super::sequences::{Sequences, Steps};
-use crate::team::Team;
+use super::sequences::Sequences;
 use crate::vector::Isa;
 use crate::{Preparation, TooLarge};
 
@@ -88,15 +87,6 @@ pub struct Weights<'a> {
     pub output: Gate<'a>,
     /// `[output, units]`, and a bias `[output]`.
     pub projection: Option<(&'a [f32], Option<&'a [f32]>)>,
-}
-
-/// What an LSTM keeps from step to step.
-#[derive(Debug)]
-pub struct States<'a> {
-    /// `[batch, output]`
-    pub output: &'a mut [f32],
-    /// `[batch, units]`
-    pub cell: &'a mut [f32],
 }
 
 /// A prepared LSTM.
@@ -198,55 +188,13 @@ impl Lstm {
             layer_norm: has_layer_norm.then_some(layer_norm),
             projection_bias,
         };
-        preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
+        preparation.check_scratch::<f32>(&[scratch_elements(&prepared)])?;
         Ok(prepared)
-    }
-
-    /// How many floats of scratch a run wants.
-    pub fn scratch_elements(&self) -> usize {
-        super::layer::scratch_elements(self)
-    }
-
-    /// Multiplications and additions of all steps.
-    pub fn operations(&self) -> u64 {
-        let steps = self.shape.sequences.rows() as u128 * self.step_weights() as u128 * 2;
-        let inputs = self.contributions.iter().flatten().map(Contribution::operations);
-        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(inputs.sum())
     }
 
     /// Weights that are read in each step.
     fn step_weights(&self) -> usize {
         self.recurrent.products() + self.projection.as_ref().map_or(0, Packed::products)
-    }
-
-    /// Runs all steps. The states are those before the first step, and become those after the last.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for, or there is too little scratch.
-    pub fn run(
-        &self,
-        team: &mut Team,
-        steps: Steps<'_>,
-        states: States<'_>,
-        output: &mut [f32],
-        scratch: &mut [f32],
-    ) {
-        super::layer::run(self, team, steps, states, output, scratch);
-    }
-
-    /// Runs two over the same sequences, with the scratch of both.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
-    pub fn run_both(
-        lstms: [&Self; 2],
-        team: &mut Team,
-        steps: [Steps<'_>; 2],
-        states: [States<'_>; 2],
-        outputs: Outputs<'_>,
-        scratch: &mut [f32],
-    ) {
-        super::layer::run_both(lstms, team, steps, states, outputs, scratch);
     }
 
     /// What the inputs contribute to each gate.

@@ -1,5 +1,7 @@
 //! LSTMs against their formulas in double precision.
 
+use super::super::layer::{Outputs, run, run_both, scratch_elements};
+use super::super::sequences::Steps;
 use super::super::*;
 use super::{ACTIVATIONS, activate, dot, near, sequences, sigmoid, wide};
 use crate::InstructionSet;
@@ -211,10 +213,9 @@ impl Case {
             for threads in [1, 2] {
                 let [_, _, mut h, mut c] = self.given.clone();
                 let mut output = vec![9.0; self.expected[0].len()];
-                let mut scratch = vec![9.0; lstm.scratch_elements()];
-                let states = States { output: &mut h, cell: &mut c };
+                let mut scratch = vec![9.0; scratch_elements(&lstm)];
                 let team = &mut Team::new(threads);
-                lstm.run(team, self.steps(), states, &mut output, &mut scratch);
+                run(&lstm, team, self.steps(), [&mut h, &mut c], &mut output, &mut scratch);
                 self.compare([&output, &h, &c], &format!("{set} {:?}", self.shape));
             }
         }
@@ -255,13 +256,12 @@ fn check_both(cases: [&Case; 2]) {
             } else {
                 Outputs::Separate(separate.each_mut().map(Vec::as_mut_slice))
             };
-            let scratch: usize = lstms.iter().map(Lstm::scratch_elements).sum();
+            let scratch: usize = lstms.iter().map(scratch_elements).sum();
             let mut scratch = vec![9.0; scratch];
-            let states =
-                [&mut first, &mut second].map(|[_, _, h, c]| States { output: h, cell: c });
+            let states = [&mut first, &mut second].map(|[_, _, h, c]| [&mut h[..], &mut c[..]]);
             let steps = cases.map(Case::steps);
             let team = &mut Team::new(threads);
-            Lstm::run_both(lstms.each_ref(), team, steps, states, outputs, &mut scratch);
+            run_both(lstms.each_ref(), team, steps, states, outputs, &mut scratch);
             if is_merged {
                 for row in 0..rows {
                     let (of_first, of_second) = merged[row * (sizes[0] + sizes[1])..]

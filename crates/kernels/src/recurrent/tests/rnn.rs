@@ -1,5 +1,7 @@
 //! Basic recurrent layers.
 
+use super::super::layer::{Outputs, run, run_both, scratch_elements};
+use super::super::sequences::Steps;
 use super::super::*;
 use super::{ACTIVATIONS, activate, any, dot, near, sequences, wide};
 use crate::InstructionSet;
@@ -71,9 +73,10 @@ impl Case {
                 let rnn = self.prepared(set, threads);
                 let mut state = self.given[2].clone();
                 let mut output = vec![9.0; self.expected[0].len()];
-                let mut scratch = vec![9.0; rnn.scratch_elements()];
+                let mut scratch = vec![9.0; scratch_elements(&rnn)];
                 let team = &mut Team::new(threads);
-                rnn.run(team, self.steps(), &mut state, &mut output, &mut scratch);
+                let states = [&mut state[..], &mut []];
+                run(&rnn, team, self.steps(), states, &mut output, &mut scratch);
                 near(&output, &self.expected[0], &format!("{set} {:?}", self.shape));
                 near(&state, &self.expected[1], &format!("{set} {:?}, state", self.shape));
             }
@@ -104,12 +107,12 @@ fn two_directions() {
             let rnns = cases.each_ref().map(|case| case.prepared(set, threads));
             let mut states = cases.each_ref().map(|case| case.given[2].clone());
             let mut outputs = cases.each_ref().map(|case| vec![9.0; case.expected[0].len()]);
-            let scratch: usize = rnns.iter().map(Rnn::scratch_elements).sum();
-            Rnn::run_both(
+            let scratch: usize = rnns.iter().map(scratch_elements).sum();
+            run_both(
                 rnns.each_ref(),
                 &mut Team::new(threads),
                 cases.each_ref().map(Case::steps),
-                states.each_mut().map(Vec::as_mut_slice),
+                states.each_mut().map(|state| [&mut state[..], &mut []]),
                 Outputs::Separate(outputs.each_mut().map(Vec::as_mut_slice)),
                 &mut vec![9.0; scratch],
             );
