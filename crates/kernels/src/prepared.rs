@@ -38,6 +38,11 @@ pub trait PreparedKernel: fmt::Debug + Send + Sync {
     }
 }
 
+/// The additions and multiplications of a number of products, which is that of these factors.
+pub(crate) fn multiply_adds(factors: &[usize]) -> u64 {
+    factors.iter().fold(2, |all: u64, factor| all.saturating_mul(*factor as u64))
+}
+
 /// A value among the inputs that an operation is not defined for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongValue {

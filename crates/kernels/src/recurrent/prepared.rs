@@ -1,10 +1,10 @@
 //! Recurrent layers as prepared kernels.
 
-use super::integer::{Lstm8, Lstm16, Step8, Step16};
-use super::Svdf;
+use super::integer::{Lstm8, Lstm16, Step};
+use super::{Svdf, SvdfShape};
 use super::layer::{Layer, MOST_STATES, Outputs, States, run, run_both, scratch_elements};
 use super::sequences::Steps;
-use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Team;
 
 /// What comes out of a layer of one direction.
@@ -197,7 +197,8 @@ impl PreparedKernel for Svdf {
     }
 
     fn arithmetic(&self) -> u64 {
-        self.operations()
+        let SvdfShape { batch, units, rank, memory, .. } = self.shape;
+        multiply_adds(&[batch, units, rank, memory]).saturating_add(self.features.operations())
     }
 }
 
@@ -209,7 +210,7 @@ impl PreparedKernel for Lstm16 {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [cell, output], scratch) = operands.split();
-        let step = Step16 {
+        let step = Step {
             input: inputs.of(0),
             output_before: inputs.of(2),
             cell_before: inputs.of(1),
@@ -225,7 +226,7 @@ impl PreparedKernel for Lstm16 {
     }
 
     fn arithmetic(&self) -> u64 {
-        self.operations()
+        multiply_adds(&[self.shape.batch, self.weights()])
     }
 
     fn is_8_bit(&self) -> bool {
@@ -241,7 +242,7 @@ impl PreparedKernel for Lstm8 {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [state, cell, output], scratch) = operands.split();
-        let step = Step8 {
+        let step = Step {
             input: inputs.of(0),
             output_before: inputs.of(1),
             cell_before: inputs.of(2),
@@ -258,7 +259,7 @@ impl PreparedKernel for Lstm8 {
     }
 
     fn arithmetic(&self) -> u64 {
-        self.operations()
+        multiply_adds(&[self.shape.batch, self.weights()])
     }
 
     fn is_8_bit(&self) -> bool {

@@ -8,6 +8,7 @@ use super::layer::{Layer, States, scratch_elements};
 use super::packed::{Packed, ROWS};
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
+use crate::prepared::multiply_adds;
 use crate::team::{Pace, Stop, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Preparation, TooLarge};
@@ -98,8 +99,8 @@ impl Layer for Rnn {
 
     fn operations(&self) -> u64 {
         let RnnShape { sequences, units, .. } = self.shape;
-        let steps = sequences.rows() as u128 * units as u128 * units as u128 * 2;
-        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(self.contribution.operations())
+        let steps = multiply_adds(&[sequences.rows(), units, units]);
+        steps.saturating_add(self.contribution.operations())
     }
 
     fn sequences(&self) -> Sequences {

@@ -32,8 +32,8 @@ pub struct SvdfShape {
 #[derive(Debug)]
 pub struct Svdf {
     isa: Isa,
-    shape: SvdfShape,
-    features: FullyConnected,
+    pub(super) shape: SvdfShape,
+    pub(super) features: FullyConnected,
     /// `[units, rank, memory]`
     time_weights: PackedValues<f32>,
     bias: Vec<f32>,
@@ -93,14 +93,6 @@ impl Svdf {
         };
         preparation.check_scratch::<f32>(&[batch, filters])?;
         Ok(prepared)
-    }
-
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        let SvdfShape { batch, units, rank, memory, .. } = self.shape;
-        let sizes = [2, batch, units, rank, memory].map(|size| size as u128);
-        let remembered = sizes.into_iter().fold(1_u128, u128::saturating_mul);
-        u64::try_from(remembered).unwrap_or(u64::MAX).saturating_add(self.features.operations())
     }
 
     /// How many floats of scratch a run wants.

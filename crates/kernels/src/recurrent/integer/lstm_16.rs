@@ -12,7 +12,7 @@
 
 use super::fixed_point::{logistic, product, saturate, tanh};
 use super::matrix::{Matrix, Products, rows_between};
-use super::{ACTIVATION, GATE_BITS, StepShape, load, saturate_16};
+use super::{ACTIVATION, GATE_BITS, Step, StepShape, center, load, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::multiplier::divide_vector_by_power_of_two;
 use crate::recurrent::sequences::Workers;
@@ -50,26 +50,11 @@ pub struct Settings16 {
 #[derive(Debug)]
 pub struct Lstm16 {
     isa: Isa,
-    shape: StepShape,
+    pub(in super::super) shape: StepShape,
     multiplier: Multiplier,
     /// Of all gates: input, forget, cell, output.
     matrix: Matrix<i16>,
     bias: Vec<i32>,
-}
-
-/// What a step reads and writes.
-#[derive(Debug)]
-pub struct Step16<'a> {
-    /// `[batch, input]`
-    pub input: &'a [u8],
-    /// `[batch, units]`
-    pub output_before: &'a [u8],
-    /// `[batch, units]`
-    pub cell_before: &'a [i16],
-    /// `[batch, units]`
-    pub cell: &'a mut [i16],
-    /// `[batch, units]`
-    pub output: &'a mut [u8],
 }
 
 impl Lstm16 {
@@ -117,6 +102,11 @@ impl Lstm16 {
         Ok(prepared)
     }
 
+    /// How many weights there are.
+    pub(in super::super) fn weights(&self) -> usize {
+        self.matrix.count()
+    }
+
     /// How many numbers of scratch a run wants.
     pub fn scratch_elements(&self) -> usize {
         let StepShape { batch, input, units, .. } = self.shape;
@@ -125,23 +115,13 @@ impl Lstm16 {
         batch.saturating_mul(by_sequence)
     }
 
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        let operations = 2 * self.shape.batch as u128 * self.matrix.count() as u128;
-        u64::try_from(operations).unwrap_or(u64::MAX)
-    }
-
     /// Takes a step.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for, or there is too little scratch.
-    pub fn run(&self, team: &mut Team, step: Step16<'_>, scratch: &mut [i32]) {
+    pub fn run(&self, team: &mut Team, step: Step<'_, u8>, scratch: &mut [i32]) {
         let StepShape { batch, input, units, .. } = self.shape;
-        let is = |length: usize, expected: usize| Some(length) == batch.checked_mul(expected);
-        assert!(is(step.input.len(), input), "inputs of another size");
-        assert!(is(step.output_before.len(), units), "outputs before of another size");
-        assert!(is(step.cell_before.len(), units), "cells before of another size");
-        assert!(is(step.cell.len(), units) && is(step.output.len(), units), "room for others");
+        step.check(self.shape);
         let (numbers, rest) = scratch.split_at_mut(batch * (units + input).div_ceil(2));
         let sums = &mut rest[..batch * self.bias.len()];
         if sums.is_empty() {
@@ -152,16 +132,9 @@ impl Lstm16 {
         let before =
             step.input.chunks_exact(input.max(1)).zip(step.output_before.chunks_exact(units));
         let mut pace = team.pace();
-        let mut center = |from: &[u8], to: &mut [i16]| {
-            for block in pace.blocks(from.len(), 1) {
-                for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
-                    *to = i16::from(*from) - ZERO;
-                }
-            }
-        };
         for (numbers, (of_input, of_output)) in numbers.chunks_exact_mut(stride).zip(before) {
-            center(of_input, numbers);
-            center(of_output, &mut numbers[input..]);
+            center(&mut pace, of_input, ZERO, numbers);
+            center(&mut pace, of_output, ZERO, &mut numbers[input..]);
         }
         let (numbers, rows) = (&*numbers, self.bias.len());
         let all_sums = DisjointOutput::new(&mut *sums);

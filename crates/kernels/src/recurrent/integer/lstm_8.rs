@@ -12,7 +12,7 @@
 use super::fixed_point::{logistic, tanh};
 use super::matrix::{Matrix, Products, rows_between};
 use super::normalization::normalize;
-use super::{ACTIVATION, GATE_BITS, StepShape, for_all, multiply_all, saturate_16};
+use super::{ACTIVATION, GATE_BITS, Step, StepShape, center, for_all, multiply_all, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::sequences::Workers;
 use crate::team::{Pace, Team};
@@ -92,7 +92,7 @@ pub struct Settings8 {
 #[derive(Debug)]
 pub struct Lstm8 {
     isa: Isa,
-    shape: StepShape,
+    pub(in super::super) shape: StepShape,
     settings: Settings8,
     /// Input, forget, cell, output.
     gates: [Option<Gate>; GATES],
@@ -112,21 +112,6 @@ struct Gate {
     peephole: Option<(Vec<i16>, Multiplier)>,
     layer_norm: Option<(Vec<i16>, Multiplier)>,
     bias: Vec<i32>,
-}
-
-/// What a step reads and writes.
-#[derive(Debug)]
-pub struct Step8<'a> {
-    /// `[batch, input]`
-    pub input: &'a [i8],
-    /// `[batch, output]`
-    pub output_before: &'a [i8],
-    /// `[batch, units]`
-    pub cell_before: &'a [i16],
-    /// `[batch, units]`
-    pub cell: &'a mut [i16],
-    /// `[batch, output]`
-    pub output: &'a mut [i8],
 }
 
 impl Weighted {
@@ -233,27 +218,21 @@ impl Lstm8 {
         input.div_ceil(2) + output.div_ceil(2) + units.div_ceil(2)
     }
 
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
+    /// How many weights there are.
+    pub(in super::super) fn weights(&self) -> usize {
         let gates = self.gates.iter().flatten();
         let weights: usize =
             gates.map(|gate| gate.input.matrix.count() + gate.recurrent.matrix.count()).sum();
-        let projection = self.projection.as_ref().map_or(0, |(it, _)| it.matrix.count());
-        let operations = 2 * self.shape.batch as u128 * (weights + projection) as u128;
-        u64::try_from(operations).unwrap_or(u64::MAX)
+        weights + self.projection.as_ref().map_or(0, |(it, _)| it.matrix.count())
     }
 
     /// Takes a step.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for, or there is too little scratch.
-    pub fn run(&self, team: &mut Team, step: Step8<'_>, scratch: &mut [i32]) {
+    pub fn run(&self, team: &mut Team, step: Step<'_, i8>, scratch: &mut [i32]) {
         let StepShape { batch, input, units, output } = self.shape;
-        let is = |length: usize, expected: usize| Some(length) == batch.checked_mul(expected);
-        assert!(is(step.input.len(), input), "inputs of another size");
-        assert!(is(step.output_before.len(), output), "outputs before of another size");
-        assert!(is(step.cell_before.len(), units), "cells before of another size");
-        assert!(is(step.cell.len(), units) && is(step.output.len(), output), "room for others");
+        step.check(self.shape);
         if batch == 0 || units == 0 || output == 0 {
             return;
         }
@@ -266,9 +245,9 @@ impl Lstm8 {
         let mut pace = team.pace();
         for (sequence, numbers) in numbers.chunks_exact_mut(stride).enumerate() {
             let inputs = &step.input[sequence * input..][..input];
-            center(&mut pace, inputs, input_zero_point, numbers);
+            center(&mut pace, inputs, input_zero_point.into(), numbers);
             let outputs = &step.output_before[sequence * output..][..output];
-            center(&mut pace, outputs, output_zero_point, &mut numbers[outputs_at..]);
+            center(&mut pace, outputs, output_zero_point.into(), &mut numbers[outputs_at..]);
         }
         self.add_gates(team, numbers, stride, sums);
         let hidden_at = outputs_at + output.next_multiple_of(2);
@@ -313,7 +292,7 @@ impl Lstm8 {
     fn add_gates(&self, team: &mut Team, numbers: &[i16], stride: usize, sums: &mut [i32]) {
         let StepShape { batch, input, units, output } = self.shape;
         let sums = DisjointOutput::new(sums);
-        let products = usize::try_from(self.operations() / 2).unwrap_or(usize::MAX);
+        let products = batch.saturating_mul(self.weights());
         Workers::Team(team).share(units, products, &|part, stop| {
             let mut pace = Pace::new(stop);
             for (index, gate) in self.gates.iter().enumerate() {
@@ -372,15 +351,6 @@ impl Gate {
         }
         if let Some((weights, multiplier)) = &self.layer_norm {
             normalize(pace, sums, weights, &self.bias, *multiplier);
-        }
-    }
-}
-
-/// Numbers less their zero point.
-fn center(pace: &mut Pace<'_>, from: &[i8], zero_point: i8, to: &mut [i16]) {
-    for block in pace.blocks(from.len(), 1) {
-        for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
-            *to = i16::from(*from) - i16::from(zero_point);
         }
     }
 }

@@ -12,8 +12,8 @@ mod normalization;
 #[cfg(test)]
 mod tests;
 
-pub use lstm_8::{Gate8, Lstm8, Projection8, Settings8, Step8, Term, Weights8};
-pub use lstm_16::{Gate16, Lstm16, Settings16, Step16};
+pub use lstm_8::{Gate8, Lstm8, Projection8, Settings8, Term, Weights8};
+pub use lstm_16::{Gate16, Lstm16, Settings16};
 
 use crate::Multiplier;
 use crate::team::Pace;
@@ -30,6 +30,42 @@ pub struct StepShape {
     pub units: usize,
     /// Elements of the output.
     pub output: usize,
+}
+
+/// What a step reads and writes.
+#[derive(Debug)]
+pub struct Step<'a, T> {
+    /// `[batch, input]`
+    pub input: &'a [T],
+    /// `[batch, output]`
+    pub output_before: &'a [T],
+    /// `[batch, units]`
+    pub cell_before: &'a [i16],
+    /// `[batch, units]`
+    pub cell: &'a mut [i16],
+    /// `[batch, output]`
+    pub output: &'a mut [T],
+}
+
+impl<T> Step<'_, T> {
+    /// # Panics
+    /// If a slice has another size.
+    fn check(&self, StepShape { batch, input, units, output }: StepShape) {
+        let is = |length: usize, expected: usize| Some(length) == batch.checked_mul(expected);
+        assert!(is(self.input.len(), input), "inputs of another size");
+        assert!(is(self.output_before.len(), output), "outputs before of another size");
+        assert!(is(self.cell_before.len(), units), "cells before of another size");
+        assert!(is(self.cell.len(), units) && is(self.output.len(), output), "room for others");
+    }
+}
+
+/// Numbers less their zero point.
+fn center<T: Copy + Into<i16>>(pace: &mut Pace<'_>, from: &[T], zero_point: i16, to: &mut [i16]) {
+    for block in pace.blocks(from.len(), 1) {
+        for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
+            *to = (*from).into() - zero_point;
+        }
+    }
 }
 
 /// Bits before the point of what goes into a gate's activation.

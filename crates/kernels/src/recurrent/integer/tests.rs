@@ -90,7 +90,7 @@ fn check_16(shape: StepShape, real: f64, seed: u64) {
             Lstm16::prepare(shape, gates, settings, preparation)
         });
         let (mut cell, mut output) = (vec![9; c.len()], vec![9; h.len()]);
-        let step = Step16 {
+        let step = Step {
             input: &x,
             output_before: &h,
             cell_before: &c,
@@ -146,7 +146,7 @@ fn check_8(shape: StepShape, parts: u8, seed: u64) {
             Lstm8::prepare(shape, &weights, settings, preparation)
         });
         let (mut cell, mut output) = (vec![9; c.len()], vec![9; h.len()]);
-        let step = Step8 {
+        let step = Step {
             input: signed(&x),
             output_before: signed(&h),
             cell_before: &c,

@@ -3,6 +3,7 @@
 use super::step::{Normalized, Project, Step};
 use super::{GATES, Lstm, Shape};
 use crate::disjoint::DisjointOutput;
+use crate::prepared::multiply_adds;
 use crate::recurrent::contribution::Contribution;
 use crate::recurrent::layer::{Layer, States};
 use crate::recurrent::sequences::{Rows, Sequences, Steps, Workers};
@@ -14,9 +15,9 @@ impl Layer for Lstm {
     const HAS_SCRATCH_OUTPUT: bool = true;
 
     fn operations(&self) -> u64 {
-        let steps = self.shape.sequences.rows() as u128 * self.step_weights() as u128 * 2;
         let inputs = self.contributions.iter().flatten().map(Contribution::operations);
-        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(inputs.sum())
+        let steps = multiply_adds(&[self.shape.sequences.rows(), self.step_weights()]);
+        steps.saturating_add(inputs.sum())
     }
 
     fn sequences(&self) -> Sequences {
