@@ -55,13 +55,14 @@ impl InstructionSet {
     /// Built with `--cfg nnhal_only_avx2`, it has none beyond AVX2: what is compiled for them takes most
     /// of the time that building takes, and many times as much with a sanitizer.
     pub fn is_available(self) -> bool {
+        self.lesser().is_none_or(Self::is_available) && self.is_added()
+    }
+
+    /// Whether this processor has what the set has beyond the lesser one.
+    fn is_added(self) -> bool {
         match self {
             Self::Portable => true,
-            Self::AvxVnni | Self::Avx512 | Self::Avx512Vnni | Self::Avx512Amx
-                if cfg!(nnhal_only_avx2) =>
-            {
-                false
-            }
+            Self::AvxVnni | Self::Avx512 if cfg!(nnhal_only_avx2) => false,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")
@@ -69,29 +70,24 @@ impl InstructionSet {
                     && is_x86_feature_detected!("f16c")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::AvxVnni => Self::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
+            Self::AvxVnni => is_x86_feature_detected!("avxvnni"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
-                Self::Avx2.is_available()
-                    && is_x86_feature_detected!("avx512f")
+                is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => {
-                Self::Avx512.is_available() && is_x86_feature_detected!("avx512vnni")
-            }
+            Self::Avx512Vnni => is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Amx => Self::Avx512Vnni.is_available() && crate::amx::is_available(),
+            Self::Avx512Amx => crate::amx::is_available(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => true,
             #[cfg(target_arch = "aarch64")]
             Self::NeonDotprod => std::arch::is_aarch64_feature_detected!("dotprod"),
             #[cfg(target_arch = "aarch64")]
-            Self::NeonI8mm => {
-                Self::NeonDotprod.is_available() && std::arch::is_aarch64_feature_detected!("i8mm")
-            }
+            Self::NeonI8mm => std::arch::is_aarch64_feature_detected!("i8mm"),
             #[allow(unreachable_patterns)] // On an architecture that has all of the rest.
             _ => false,
         }

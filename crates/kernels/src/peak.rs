@@ -101,23 +101,17 @@ impl Kernel for Floats {
 #[cfg(target_arch = "x86_64")]
 fn bytes(set: InstructionSet) -> Option<usize> {
     assert!(set.is_available(), "this processor does not have {set}");
+    let (multiply, products): (unsafe fn(), usize) = match set {
+        InstructionSet::Avx512Amx => (multiply_tiles, PRODUCTS_OF_TILES),
+        InstructionSet::Avx512Vnni => (multiply_vnni, 64),
+        InstructionSet::Avx512 => (multiply_512, 32),
+        InstructionSet::AvxVnni => (multiply_vnni_256, 32),
+        InstructionSet::Avx2 => (multiply_256, 16),
+        _ => return None,
+    };
     // SAFETY: as was just seen.
-    unsafe {
-        match set {
-            InstructionSet::Avx512Amx => multiply_tiles(),
-            InstructionSet::Avx512Vnni => multiply_vnni(),
-            InstructionSet::Avx512 => multiply_512(),
-            InstructionSet::AvxVnni => multiply_vnni_256(),
-            InstructionSet::Avx2 => multiply_256(),
-            _ => return None,
-        }
-    }
-    Some(match set {
-        InstructionSet::Avx512Amx => PRODUCTS_OF_TILES,
-        InstructionSet::Avx512Vnni => 64,
-        InstructionSet::Avx512 | InstructionSet::AvxVnni => 32,
-        _ => 16,
-    })
+    unsafe { multiply() };
+    Some(products)
 }
 
 /// Products of tiles for each one of others.

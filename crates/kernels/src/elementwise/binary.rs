@@ -86,29 +86,9 @@ macro_rules! for_each_vector {
 }
 
 impl Binary {
+    /// Of an input, or in place, and an operand.
     #[inline(always)]
-    pub(super) fn map<S: Simd>(
-        self,
-        simd: S,
-        input: &[f32],
-        operand: Operand<'_, f32>,
-        output: &mut [f32],
-    ) {
-        self.apply(simd, Some(input), operand, output);
-    }
-
-    #[inline(always)]
-    pub(super) fn map_in_place<S: Simd>(
-        self,
-        simd: S,
-        operand: Operand<'_, f32>,
-        output: &mut [f32],
-    ) {
-        self.apply(simd, None, operand, output);
-    }
-
-    #[inline(always)]
-    fn apply<S: Simd>(
+    pub(super) fn apply<S: Simd>(
         self,
         simd: S,
         input: Option<&[f32]>,

@@ -5,6 +5,7 @@ use crate::InstructionSet;
 use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
+use crate::vector::Byte;
 
 /// A comparison; false if one of the numbers is NaN, but for [`Self::NotEqual`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Compare {
     }
 
     /// Of 8-bit numbers.
-    fn compare_stored<T: bytemuck::Pod + PartialOrd + Sync + Into<i32>>(
+    fn compare_stored<T: Byte>(
         &self,
         team: &mut Team,
         inputs: Inputs<'_>,
@@ -92,7 +93,7 @@ impl Compare {
             return self.compare::<T>(team, inputs, output);
         };
         #[allow(clippy::cast_precision_loss)] // Of 9 bits.
-        let real = |stored: T, of: Quantization| (stored.into() - of.zero_point) as f32 * of.scale;
+        let real = |stored: T, of: Quantization| (stored.wide() - of.zero_point) as f32 * of.scale;
         self.compare_as(team, inputs, output, |[a, b]: [T; 2]| [real(a, of_a), real(b, of_b)]);
     }
 

@@ -140,24 +140,23 @@ impl Kernel for Block<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { steps, operands, output } = self;
         // Until a step has written the output, the value is that of operand 0.
-        let mut steps = steps.iter();
-        match operands[0] {
-            Operand::Same(value) => output.fill(value),
-            Operand::Elements(input) => match steps.next() {
-                None => output.copy_from_slice(input),
-                Some(Step::Unary(unary)) => unary.map(simd, input, output),
-                Some(Step::Binary(binary, operand)) => {
-                    binary.map(simd, input, operands[*operand], output);
-                }
-            },
-        }
+        let mut input = match operands[0] {
+            Operand::Elements(input) => Some(input),
+            Operand::Same(value) => {
+                output.fill(value);
+                None
+            }
+        };
         for step in steps {
             match step {
-                Step::Unary(unary) => unary.map_in_place(simd, output),
+                Step::Unary(unary) => unary.apply(simd, input.take(), output),
                 Step::Binary(binary, operand) => {
-                    binary.map_in_place(simd, operands[*operand], output);
+                    binary.apply(simd, input.take(), operands[*operand], output);
                 }
             }
+        }
+        if let Some(input) = input {
+            output.copy_from_slice(input);
         }
     }
 }

@@ -87,18 +87,9 @@ macro_rules! for_each_vector {
 }
 
 impl Unary {
+    /// Of an input, or in place.
     #[inline(always)]
-    pub(super) fn map<S: Simd>(self, simd: S, input: &[f32], output: &mut [f32]) {
-        self.apply(simd, Some(input), output);
-    }
-
-    #[inline(always)]
-    pub(super) fn map_in_place<S: Simd>(self, simd: S, output: &mut [f32]) {
-        self.apply(simd, None, output);
-    }
-
-    #[inline(always)]
-    fn apply<S: Simd>(self, simd: S, input: Option<&[f32]>, output: &mut [f32]) {
+    pub(super) fn apply<S: Simd>(self, simd: S, input: Option<&[f32]>, output: &mut [f32]) {
         let zero = simd.splat(0.0);
         match self {
             Self::Clamp { low, high } => {

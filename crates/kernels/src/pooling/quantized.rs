@@ -25,7 +25,7 @@ pub struct QuantizedPooling<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte + Ord> QuantizedPooling<T> {
+impl<T: Byte> QuantizedPooling<T> {
     /// Pooling whose results are clamped to stored values from `range.0` to `range.1`.
     ///
     /// # Panics
@@ -49,7 +49,7 @@ impl<T: Byte + Ord> QuantizedPooling<T> {
     }
 }
 
-impl<T: Byte + Ord> ImageKernel for QuantizedPooling<T> {
+impl<T: Byte> ImageKernel for QuantizedPooling<T> {
     type Element = T;
 
     fn name(&self) -> String {
@@ -70,7 +70,7 @@ struct Reduce<'a, T> {
     pixels: Pixels<'a, T>,
 }
 
-impl<T: Byte + Ord> Kernel for Reduce<'_, T> {
+impl<T: Byte> Kernel for Reduce<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -82,7 +82,7 @@ impl<T: Byte + Ord> Kernel for Reduce<'_, T> {
     }
 }
 
-impl<T: Byte + Ord> Reduce<'_, T> {
+impl<T: Byte> Reduce<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
         let mut taps: Option<Taps> = None;

@@ -76,7 +76,7 @@ pub(super) struct Means {
 
 /// The greatest elements of a block of channels, within a range.
 #[inline(always)]
-pub(super) fn greatest<T: Byte + Ord>(
+pub(super) fn greatest<T: Byte>(
     taps: Taps,
     values: &[T],
     channel: usize,

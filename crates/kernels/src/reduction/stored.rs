@@ -47,7 +47,7 @@ enum Method {
     OneByOne(Fold),
 }
 
-impl<T: Byte + Ord> ReduceStored<T> {
+impl<T: Byte> ReduceStored<T> {
     /// Of a contiguous tensor over the axes whose numbers are given.
     ///
     /// # Panics
@@ -138,7 +138,7 @@ impl<T: Byte + Ord> ReduceStored<T> {
     }
 }
 
-impl<T: Byte + Ord> PreparedKernel for ReduceStored<T> {
+impl<T: Byte> PreparedKernel for ReduceStored<T> {
     fn name(&self) -> String {
         let function = match self.reduction {
             StoredReduction::Max => "max",

@@ -186,27 +186,12 @@ impl Isa {
 
     /// See [`Simd::LANES`].
     pub(crate) fn lanes(self) -> usize {
-        self.sizes().0
+        self.run(Sizes).0
     }
 
     /// See [`Simd::REGISTERS`].
     pub(crate) fn registers(self) -> usize {
-        self.sizes().1
-    }
-
-    fn sizes(self) -> (usize, usize) {
-        const fn of<S: Simd>(_: S) -> (usize, usize) {
-            (S::LANES, S::REGISTERS)
-        }
-        match self {
-            Self::Portable(simd) => of(simd),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(simd) => of(simd),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(simd) => of(simd),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon(simd) => of(simd),
-        }
+        self.run(Sizes).1
     }
 
     /// Runs a kernel with these vectors.
@@ -225,8 +210,20 @@ impl Isa {
     }
 }
 
+/// How many numbers a vector has, and how many vectors fit in registers.
+struct Sizes;
+
+impl Kernel for Sizes {
+    type Output = (usize, usize);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::LANES, S::REGISTERS)
+    }
+}
+
 /// A stored number of 8 bits.
-pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
+pub trait Byte: bytemuck::Pod + Send + Sync + Ord + Into<i32> + std::fmt::Debug {
     /// The least and the greatest one.
     const RANGE: (i32, i32);
     /// What the type is called in names of kernels.
@@ -237,72 +234,52 @@ pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
     fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
     /// Any numbers of four vectors, one behind the other, clamped to a range.
     fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]);
-    fn wide(self) -> i32;
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self.into()
+    }
     /// The nearest one.
     fn nearest(value: i32) -> Self;
 }
 
-impl Byte for u8 {
-    const RANGE: (i32, i32) = (0, 255);
-    const NAME: &'static str = "u8";
+/// [`Byte`] of a type by its methods of [`Simd`].
+macro_rules! byte {
+    ($T:ident, $load:ident, $store:ident, $store_four:ident) => {
+        impl Byte for $T {
+            const RANGE: (i32, i32) = ($T::MIN as i32, $T::MAX as i32);
+            const NAME: &'static str = stringify!($T);
 
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
-        simd.load_u8(from)
-    }
+            #[inline(always)]
+            fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
+                simd.$load(from)
+            }
 
-    #[inline(always)]
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
-        simd.store_u8(value, to)
-    }
+            #[inline(always)]
+            fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
+                simd.$store(value, to)
+            }
 
-    #[inline(always)]
-    fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]) {
-        simd.store_four_u8(values, range, to)
-    }
+            #[inline(always)]
+            fn store_four<S: Simd>(
+                simd: S,
+                values: [S::I; 4],
+                range: (Self, Self),
+                to: &mut [Self],
+            ) {
+                simd.$store_four(values, range, to)
+            }
 
-    #[inline(always)]
-    fn wide(self) -> i32 {
-        self.into()
-    }
-
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Clamped.
-    fn nearest(value: i32) -> Self {
-        value.clamp(0, 255) as Self
-    }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Clamped.
+            fn nearest(value: i32) -> Self {
+                value.clamp(Self::RANGE.0, Self::RANGE.1) as Self
+            }
+        }
+    };
 }
 
-impl Byte for i8 {
-    const RANGE: (i32, i32) = (-128, 127);
-    const NAME: &'static str = "i8";
-
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
-        simd.load_i8(from)
-    }
-
-    #[inline(always)]
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
-        simd.store_i8(value, to)
-    }
-
-    #[inline(always)]
-    fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]) {
-        simd.store_four_i8(values, range, to)
-    }
-
-    #[inline(always)]
-    fn wide(self) -> i32 {
-        self.into()
-    }
-
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // Clamped.
-    fn nearest(value: i32) -> Self {
-        value.clamp(-128, 127) as Self
-    }
-}
+byte!(u8, load_u8, store_u8, store_four_u8);
+byte!(i8, load_i8, store_i8, store_four_i8);
 
 /// [`Byte::load`] of as many elements as there are; the other lanes are 0.
 #[inline(always)]

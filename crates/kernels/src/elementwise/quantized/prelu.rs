@@ -24,7 +24,7 @@ pub struct QuantizedPrelu<T> {
     stored: std::marker::PhantomData<T>,
 }
 
-impl<T: Byte + Ord> QuantizedPrelu<T> {
+impl<T: Byte> QuantizedPrelu<T> {
     /// Of a tensor and its factors, of these shapes.
     ///
     /// # Panics
@@ -74,7 +74,7 @@ impl<T: Byte + Ord> QuantizedPrelu<T> {
     }
 }
 
-impl<T: Byte + Ord> PreparedKernel for QuantizedPrelu<T> {
+impl<T: Byte> PreparedKernel for QuantizedPrelu<T> {
     fn name(&self) -> String {
         format!("prelu {}", T::NAME)
     }
@@ -94,7 +94,7 @@ struct Part<'a, T> {
     output: &'a mut [T],
 }
 
-impl<T: Byte + Ord> Part<'_, T> {
+impl<T: Byte> Part<'_, T> {
     fn scalar(&self, x: T, alpha: T, above: T) -> T {
         if x.wide() >= self.below.zero_points[0] { above } else { self.below.scalar(x, alpha) }
     }
@@ -107,7 +107,7 @@ struct Block<'a, T> {
     output: &'a mut [T],
 }
 
-impl<T: Byte + Ord> Kernel for Part<'_, T> {
+impl<T: Byte> Kernel for Part<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check<T: Byte + Ord>(inputs: [Quantization; 2], output: Quantization) {
+    fn check<T: Byte>(inputs: [Quantization; 2], output: Quantization) {
         let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
         let expected = |x: T, alpha: T| {
             let [of_x, of_alpha] = inputs;

@@ -28,7 +28,7 @@ pub struct RecodedPairs<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte + Ord> RecodedPairs<T> {
+impl<T: Byte> RecodedPairs<T> {
     /// For tensors of two shapes.
     ///
     /// # Panics
@@ -58,7 +58,7 @@ impl<T: Byte + Ord> RecodedPairs<T> {
     }
 }
 
-impl<T: Byte + Ord> PreparedKernel for RecodedPairs<T> {
+impl<T: Byte> PreparedKernel for RecodedPairs<T> {
     fn name(&self) -> String {
         let function = match self.choice {
             Choice::Greater => "max",
@@ -100,7 +100,7 @@ struct Block<'a, T> {
     output: &'a mut [T],
 }
 
-impl<T: Byte + Ord> Kernel for Block<'_, T> {
+impl<T: Byte> Kernel for Block<'_, T> {
     type Output = ();
 
     #[inline(always)]

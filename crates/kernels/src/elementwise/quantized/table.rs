@@ -6,6 +6,7 @@ use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
+use crate::vector::Isa;
 
 /// Bytes from which on a second thread is worth waking.
 const BYTES_OF_TASK: usize = 32 * 1024;
@@ -59,28 +60,14 @@ enum Variant {
 impl TableMap {
     /// For a table.
     pub fn prepare(set: InstructionSet, table: Table) -> Self {
-        let variant = match set {
+        let variant = match Isa::of(set) {
+            Isa::Portable(_) => Variant::Portable,
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx512Vnni | InstructionSet::Avx512Amx
-                if set.is_available() && is_x86_feature_detected!("avx512vbmi") =>
-            {
-                Variant::Vbmi
-            }
+            Isa::Avx512(_) if is_x86_feature_detected!("avx512vbmi") => Variant::Vbmi,
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2
-            | InstructionSet::AvxVnni
-            | InstructionSet::Avx512
-            | InstructionSet::Avx512Vnni
-            | InstructionSet::Avx512Amx
-                if set.is_available() =>
-            {
-                Variant::Avx2
-            }
+            Isa::Avx2(_) | Isa::Avx512(_) => Variant::Avx2,
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod | InstructionSet::NeonI8mm => {
-                Variant::Neon
-            }
-            _ => Variant::Portable,
+            Isa::Neon(_) => Variant::Neon,
         };
         Self { table, variant }
     }
