@@ -63,6 +63,22 @@ pub(crate) fn for_each_part(
     });
 }
 
+/// As [`for_each_part`] of the rows of an output, which have this length: `work` is also given the elements of its rows.
+pub(crate) fn for_each_rows<T: Send>(
+    team: &mut Team,
+    (output, length): (&mut [T], usize),
+    cut: Cut,
+    work: impl Fn(Range<usize>, &mut [T], Pace<'_>) + Sync,
+) {
+    let rows = output.len().checked_div(length).unwrap_or(0);
+    let output = DisjointOutput::new(output);
+    for_each_part(team, rows, cut, |part, pace| {
+        // SAFETY: every row has its own elements, and every part its own rows.
+        let output = unsafe { output.slice(part.start * length, part.len() * length) };
+        work(part, output, pace);
+    });
+}
+
 /// Calls `work` with parts of `elements` and where each begins: one part for each thread, if they are
 /// worth it with at least `least` elements each, and more if those would take long.
 pub fn for_each_slice<T: Send>(
@@ -113,15 +129,10 @@ pub(crate) fn for_each_slice_along<T: Sync + Send>(
     let image = length.saturating_mul(inner);
     assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
     assert_eq!(output.len(), input.len(), "an output of another size");
-    if output.is_empty() {
-        return;
-    }
-    let output = DisjointOutput::new(output);
-    for_each_part(team, outer, Cut { each: image, least, multiple: 1 }, |part, mut pace| {
-        for index in part {
-            let input = &input[index * image..(index + 1) * image];
-            // SAFETY: every index has its own elements, and every part its own indexes.
-            let output = unsafe { output.slice(index * image, image) };
+    let cut = Cut { each: image, least, multiple: 1 };
+    for_each_rows(team, (output, image), cut, |part, output, mut pace| {
+        let input = input[part.start * image..].chunks_exact(image);
+        for (input, output) in input.zip(output.chunks_exact_mut(image)) {
             for first in 0..inner {
                 if pace.is_over(1) {
                     return;

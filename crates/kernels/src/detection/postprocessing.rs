@@ -5,7 +5,7 @@ use super::boxes::{Decoding, Edges};
 use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, for_each_rows};
 use crate::team::{Pace, Team, WORK_BETWEEN};
 use crate::top_k::rank;
 use crate::vector::{Isa, Kernel, Simd};
@@ -276,19 +276,12 @@ impl DetectionPostprocessing {
         let (slots, rest) = rest.split_at_mut(classes * most);
         let (order, of_threads) = rest.split_at_mut(classes * most);
         let boxes: &mut [Edges] = bytemuck::cast_slice_mut(boxes);
-        let places = DisjointOutput::new(&mut *boxes);
-        for_each_part(
-            team,
-            anchors,
-            Cut { each: 1, least: ANCHORS_OF_TASK, multiple: 1 },
-            |part, _| {
-                // SAFETY: every part is another one.
-                let boxes = unsafe { places.slice(part.start, part.len()) };
-                for (edges, index) in boxes.iter_mut().zip(part) {
-                    *edges = self.edges(input, index);
-                }
-            },
-        );
+        let cut = Cut { each: 1, least: ANCHORS_OF_TASK, multiple: 1 };
+        for_each_rows(team, (&mut *boxes, 1), cut, |part, boxes, _| {
+            for (edges, index) in boxes.iter_mut().zip(part) {
+                *edges = self.edges(input, index);
+            }
+        });
         let boxes = &*boxes;
         slots.fill(0);
         let tasks = self.threads.max(1);

@@ -1,9 +1,7 @@
 //! QUANTIZE and DEQUANTIZE, and floats of 16 bits: from one type of element to another.
-#![allow(unsafe_code)]
 
 use crate::InstructionSet;
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part, for_each_slice};
+use crate::parts::{Cut, for_each_rows, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
@@ -22,16 +20,8 @@ fn map<T: Sync, U: Send>(
     work: impl Fn(&[T], &mut [U]) + Sync,
 ) {
     assert_eq!(input.len(), output.len(), "an output of another size");
-    let output = DisjointOutput::new(output);
-    for_each_part(
-        team,
-        input.len(),
-        Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 },
-        |part, _| {
-            // SAFETY: every part is another one.
-            work(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
-        },
-    );
+    let cut = Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 };
+    for_each_rows(team, (output, 1), cut, |part, output, _| work(&input[part], output));
 }
 
 /// Prepared QUANTIZE of any number of elements: the nearest stored numbers,

@@ -83,12 +83,7 @@ impl Compare {
     }
 
     /// Of 8-bit numbers.
-    fn compare_stored<T: Byte>(
-        &self,
-        team: &mut Team,
-        inputs: Inputs<'_>,
-        output: &mut [u8],
-    ) {
+    fn compare_stored<T: Byte>(&self, team: &mut Team, inputs: Inputs<'_>, output: &mut [u8]) {
         let Some([of_a, of_b]) = self.quantizations else {
             return self.compare::<T>(team, inputs, output);
         };

@@ -1,9 +1,9 @@
 //! Recurrent layers as prepared kernels.
 
 use super::integer::{Lstm8, Lstm16, Step};
-use super::{Svdf, SvdfShape};
 use super::layer::{Layer, MOST_STATES, Outputs, States, run, run_both, scratch_elements};
 use super::sequences::Steps;
+use super::{Svdf, SvdfShape};
 use crate::prepared::{Inputs, Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Team;
 

@@ -1,8 +1,6 @@
 //! [`ArgReduction`]: where the greatest or least element of each slice stands.
-#![allow(unsafe_code)]
 
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
@@ -30,13 +28,10 @@ pub fn arg_extreme<T: Copy + PartialOrd + Sync>(
     let size = |length: usize| outer.checked_mul(length).and_then(|it| it.checked_mul(inner));
     assert_eq!(Some(input.len()), size(length), "an input of another size");
     assert_eq!(Some(output.len()), size(1), "an output of another size");
-    let output = DisjointOutput::new(output);
     let cut = Cut { each: length * inner, least: 8192, multiple: 1 };
-    for_each_part(team, outer, cut, |part, mut pace| {
-        for index in part {
+    for_each_rows(team, (output, inner), cut, |part, output, mut pace| {
+        for (index, output) in part.zip(output.chunks_exact_mut(inner)) {
             let input = &input[index * length * inner..(index + 1) * length * inner];
-            // SAFETY: every index has its own elements, and every part its own indexes.
-            let output = unsafe { output.slice(index * inner, inner) };
             for (column, output) in output.iter_mut().enumerate() {
                 if pace.is_over(1) {
                     return;

@@ -1,9 +1,6 @@
 //! [`Fold`]: any reduction of elements of any type.
-#![allow(unsafe_code)]
 
 use super::{Axes, offset};
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 
 /// Elements from which on a second thread is worth waking.
@@ -45,13 +42,7 @@ impl Fold {
         finish: impl Fn(A) -> U + Sync,
     ) {
         let axes = &self.axes;
-        assert_eq!(input.len(), axes.input, "an input of another size");
-        assert_eq!(output.len(), axes.output, "an output of another size");
-        let output = DisjointOutput::new(output);
-        let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
-        for_each_part(team, axes.output, cut, |part, mut pace| {
-            // SAFETY: every part is another one.
-            let outputs = unsafe { output.slice(part.start, part.len()) };
+        axes.for_each_part(team, input, output, ELEMENTS_OF_TASK, |part, outputs, mut pace| {
             for (number, output) in part.zip(outputs) {
                 let start = offset(&axes.kept, number);
                 let mut sum = first;

@@ -9,16 +9,22 @@ mod stored;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
 pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
-pub use bytes::{ByteReduction, ReduceBytes};
+pub use bytes::ReduceBytes;
 pub use fold::Fold;
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,
 };
 pub use stored::{PlainReduction, ReducePlain, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
+pub use vectors::Combination;
+
+use crate::parts::{Cut, for_each_rows};
+use crate::team::{Pace, Team};
+use std::ops::Range;
 
 /// One axis of an input, or several that are next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +90,24 @@ impl Axes {
         axes.kept.reverse();
         axes.reduced.reverse();
         axes
+    }
+
+    /// Calls `work` with parts of the output and the numbers of their elements.
+    ///
+    /// # Panics
+    /// If a slice has another size.
+    fn for_each_part<T, U: Send>(
+        &self,
+        team: &mut Team,
+        input: &[T],
+        output: &mut [U],
+        least: usize,
+        work: impl Fn(Range<usize>, &mut [U], Pace<'_>) + Sync,
+    ) {
+        assert_eq!(input.len(), self.input, "an input of another size");
+        assert_eq!(output.len(), self.output, "an output of another size");
+        let cut = Cut { each: self.count, least, multiple: 64 };
+        for_each_rows(team, (output, 1), cut, work);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, for_each_rows};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -64,15 +64,9 @@ impl RowNormalization {
         for factors in [scale, offset].into_iter().flatten() {
             assert_eq!(factors.len(), length, "not a factor for each column");
         }
-        if output.is_empty() {
-            return;
-        }
-        let output = DisjointOutput::new(output);
         let cut = Cut { each: length, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, self.rows, cut, |part, pace| {
+        for_each_rows(team, (output, length), cut, |part, output, pace| {
             let input = &input[part.start * length..part.end * length];
-            // SAFETY: every row is its own, and every part has its own rows.
-            let output = unsafe { output.slice(part.start * length, input.len()) };
             let normalization = self.normalization;
             self.isa.run(Rows { normalization, length, input, scale, offset, output, pace });
         });
@@ -281,13 +275,10 @@ pub fn local_response_normalization(
         return;
     }
     assert!(length > 0 && input.len().is_multiple_of(length), "no rows of {length}");
-    let output = DisjointOutput::new(output);
     let cut = Cut { each: length, least: 512, multiple: 1 };
-    for_each_part(team, input.len() / length, cut, |part, mut pace| {
-        for row in part {
-            let input = &input[row * length..(row + 1) * length];
-            // SAFETY: every row is its own, and every part has its own rows.
-            let output = unsafe { output.slice(row * length, length) };
+    for_each_rows(team, (output, length), cut, |part, output, mut pace| {
+        let input = input[part.start * length..].chunks_exact(length);
+        for (input, output) in input.zip(output.chunks_exact_mut(length)) {
             for (index, output) in output.iter_mut().enumerate() {
                 let end = index.saturating_add(radius).saturating_add(1).min(length);
                 let near = &input[index.saturating_sub(radius)..end];

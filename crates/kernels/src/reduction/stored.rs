@@ -1,7 +1,7 @@
 //! [`ReduceStored`] and [`ReducePlain`]: reductions of 8-bit numbers by what they stand for, of truth values,
 //! and products.
 
-use super::{ByteReduction, Fold, ReduceBytes};
+use super::{Combination, Fold, ReduceBytes};
 use crate::InstructionSet;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
@@ -58,14 +58,14 @@ impl<T: Byte> ReduceStored<T> {
         lengths: &[usize],
         reduced: &[usize],
     ) -> Self {
-        let of_bytes = match reduction {
-            StoredReduction::Max => ByteReduction::Max,
-            StoredReduction::Min => ByteReduction::Min,
+        let combination = match reduction {
+            StoredReduction::Max => Combination::Max,
+            StoredReduction::Min => Combination::Min,
             StoredReduction::Mean { .. } | StoredReduction::RequantizedMean { .. } => {
-                ByteReduction::Sum
+                Combination::Sum
             }
         };
-        let method = match ReduceBytes::prepare(set, of_bytes, lengths, reduced) {
+        let method = match ReduceBytes::prepare(set, combination, lengths, reduced) {
             Some(vectors) => Method::Vectors(vectors),
             None => Method::OneByOne(Fold::prepare(lengths, reduced)),
         };

@@ -1,13 +1,11 @@
 //! SOFTMAX and LOG_SOFTMAX along an axis.
-#![allow(unsafe_code)]
 
 mod quantized;
 #[cfg(test)]
 mod tests;
 
 use crate::InstructionSet;
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
@@ -82,15 +80,9 @@ impl Softmax {
         let image = length.saturating_mul(inner);
         assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
         assert_eq!(output.len(), input.len(), "an output of another size");
-        if output.is_empty() {
-            return;
-        }
-        let output = DisjointOutput::new(output);
         let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, outer, cut, |part, pace| {
+        for_each_rows(team, (output, image), cut, |part, output, pace| {
             let input = &input[part.start * image..part.end * image];
-            // SAFETY: every index has its own elements, and every part its own indexes.
-            let output = unsafe { output.slice(part.start * image, input.len()) };
             self.isa.run(Slices { softmax: self, first: part.start, input, mask, output, pace });
         });
     }

@@ -2,8 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
-use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::Isa;
@@ -78,16 +77,8 @@ impl TableMap {
     /// If there are not as many outputs as inputs.
     pub fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
         assert_eq!(input.len(), output.len(), "an output of another size");
-        let output = DisjointOutput::new(output);
-        for_each_part(
-            team,
-            input.len(),
-            Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 },
-            |part, _| {
-                // SAFETY: every part is another one.
-                self.map(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
-            },
-        );
+        let cut = Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 };
+        for_each_rows(team, (output, 1), cut, |part, output, _| self.map(&input[part], output));
     }
 
     /// The function of one number.
