@@ -6,13 +6,13 @@ mod measure;
 
 use measure::{Settings, values};
 use nnhal_kernels::recurrent::integer::{
-    Gate8, Gate16, Lstm8, Lstm16, Settings8, Settings16, Step8, Step16, StepShape, Term, Weights8,
+    Gate8, Gate16, Lstm8, Lstm16, Settings8, Settings16, Step, StepShape, Term, Weights8,
 };
 use nnhal_kernels::recurrent::{
-    Activation, Gate, Lstm, Outputs, Rnn, RnnShape, RnnWeights, Sequences, Settings as Cell, Shape,
-    States, Steps, Svdf, SvdfShape, Weights,
+    Activation, Gate, Layer, Lstm, Outputs, Rnn, RnnShape, RnnWeights, Sequences, Settings as Cell,
+    Shape, Steps, Svdf, SvdfShape, Weights, run, run_both, scratch_elements,
 };
-use nnhal_kernels::{Multiplier, Preparation, Team};
+use nnhal_kernels::{Multiplier, Preparation, PreparedKernel, Team};
 
 /// Name, batch, time, inputs, units, elements of the projected output or 0.
 type Row = (&'static str, usize, usize, usize, usize, usize);
@@ -60,9 +60,10 @@ fn rnns(settings: &Settings) {
         let mut team = Team::new(settings.threads);
         let (inputs, mut state) = (values(batch * time * input), values(batch * units));
         let mut output = vec![0.0; batch * time * units];
-        let mut scratch = vec![0.0; rnn.scratch_elements()];
+        let mut scratch = vec![0.0; scratch_elements(&rnn)];
         settings.measure(name, "rnn", rnn.operations(), || {
-            rnn.run(&mut team, Steps::of(&inputs), &mut state, &mut output, &mut scratch);
+            let (steps, states) = (Steps::of(&inputs), [&mut state[..], &mut []]);
+            run(&rnn, &mut team, steps, states, &mut output, &mut scratch);
         });
     }
 }
@@ -96,7 +97,7 @@ fn svdfs(settings: &Settings) {
         let (inputs, state) = (values(input), values(filters * memory));
         let (mut after, mut output) = (state.clone(), bias.clone());
         let mut scratch = vec![0.0; svdf.scratch_elements()];
-        settings.measure(name, "svdf", svdf.operations(), || {
+        settings.measure(name, "svdf", svdf.arithmetic(), || {
             svdf.run(&mut team, &inputs, &state, &mut after, &mut output, &mut scratch);
         });
     }
@@ -126,9 +127,9 @@ fn integer_lstms(settings: &Settings) {
         let of_16 = Settings16 { zero_point: 128, multiplier };
         let lstm = Lstm16::prepare(shape, [gate; 4], of_16, &mut preparation()).unwrap();
         let mut scratch = vec![0; lstm.scratch_elements()];
-        settings.measure(name, "lstm of 16 bits", lstm.operations(), || {
+        settings.measure(name, "lstm of 16 bits", lstm.arithmetic(), || {
             let (cell, output) = (&mut cell[..], &mut output[..]);
-            let step = Step16 { input: &x, output_before: &h, cell_before: &c, cell, output };
+            let step = Step { input: &x, output_before: &h, cell_before: &c, cell, output };
             lstm.run(&mut team, step, &mut scratch);
         });
 
@@ -159,10 +160,10 @@ fn integer_lstms(settings: &Settings) {
         };
         let lstm = Lstm8::prepare(shape, &weights, of_8, &mut preparation()).unwrap();
         let mut scratch = vec![0; lstm.scratch_elements()];
-        settings.measure(name, "lstm of 8 bits", lstm.operations(), || {
+        settings.measure(name, "lstm of 8 bits", lstm.arithmetic(), || {
             let (input, output_before) = (bytemuck::cast_slice(&x), bytemuck::cast_slice(&h));
             let (cell, output) = (&mut cell[..], bytemuck::cast_slice_mut(&mut output));
-            let step = Step8 { input, output_before, cell_before: &c, cell, output };
+            let step = Step { input, output_before, cell_before: &c, cell, output };
             lstm.run(&mut team, step, &mut scratch);
         });
     }
@@ -209,12 +210,12 @@ fn lstms(settings: &Settings) {
         let mut hidden = [(); 2].map(|()| values(batch * output));
         let mut cells = [(); 2].map(|()| values(batch * units));
         let mut results = vec![0.0; 2 * batch * time * output];
-        let mut scratch = vec![0.0; 2 * lstms[0].scratch_elements()];
+        let mut scratch = vec![0.0; 2 * scratch_elements(&lstms[0])];
         if settings.wants(name) {
             settings.measure(name, "lstm", lstms[0].operations(), || {
-                let states = States { output: &mut hidden[0], cell: &mut cells[0] };
+                let states = [&mut hidden[0][..], &mut cells[0]];
                 let results = &mut results[..batch * time * output];
-                lstms[0].run(&mut team, steps, states, results, &mut scratch);
+                run(&lstms[0], &mut team, steps, states, results, &mut scratch);
             });
         }
         let name = format!("{name}, both directions");
@@ -222,10 +223,9 @@ fn lstms(settings: &Settings) {
             settings.measure(&name, "lstm", 2 * lstms[0].operations(), || {
                 let outputs = Outputs::Merged(&mut results);
                 let [[h, h_behind], [c, c_behind]] = [&mut hidden, &mut cells];
-                let states = [(h, c), (h_behind, c_behind)];
-                let states = states.map(|(h, c)| States { output: h, cell: c });
+                let states = [[&mut h[..], c], [h_behind, c_behind]];
                 let both = lstms.each_ref();
-                Lstm::run_both(both, &mut team, [steps; 2], states, outputs, &mut scratch);
+                run_both(both, &mut team, [steps; 2], states, outputs, &mut scratch);
             });
         }
     }

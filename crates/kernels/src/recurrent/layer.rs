@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 /// States that a layer has at most.
-pub(super) const MOST_STATES: usize = 2;
+pub const MOST_STATES: usize = 2;
 
 /// What a layer keeps from step to step: as many as it has, then nothing.
-pub(super) type States<'a> = [&'a mut [f32]; MOST_STATES];
+pub type States<'a> = [&'a mut [f32]; MOST_STATES];
 
-/// A recurrent layer of one direction.
-pub(super) trait Layer: fmt::Debug + Send + Sync {
+/// A recurrent layer of one direction: [`Lstm`](super::Lstm) and [`Rnn`](super::Rnn).
+pub trait Layer: fmt::Debug + Send + Sync {
     /// What it is called in profiles.
     const NAME: &'static str;
 
@@ -27,6 +27,7 @@ pub(super) trait Layer: fmt::Debug + Send + Sync {
     /// Multiplications and additions of all steps.
     fn operations(&self) -> u64;
 
+    /// The steps.
     fn sequences(&self) -> Sequences;
 
     /// Elements of a step of the output.
@@ -57,7 +58,7 @@ pub(super) trait Layer: fmt::Debug + Send + Sync {
 
 /// Where two layers write their steps.
 #[derive(Debug)]
-pub(super) enum Outputs<'a> {
+pub enum Outputs<'a> {
     /// Each to its own tensor.
     Separate([&'a mut [f32]; 2]),
     /// Beside each other in each row of one tensor.
@@ -65,7 +66,7 @@ pub(super) enum Outputs<'a> {
 }
 
 /// How many floats of scratch [`run`] wants.
-pub(super) fn scratch_elements(layer: &impl Layer) -> usize {
+pub fn scratch_elements(layer: &impl Layer) -> usize {
     layer.contributions().saturating_add(layer.step_scratch())
 }
 
@@ -73,7 +74,7 @@ pub(super) fn scratch_elements(layer: &impl Layer) -> usize {
 ///
 /// # Panics
 /// If a slice has not the size that was prepared for, or there is too little scratch.
-pub(super) fn run<L: Layer>(
+pub fn run<L: Layer>(
     layer: &L,
     team: &mut Team,
     steps: Steps<'_>,
@@ -102,7 +103,7 @@ const MOST_PRODUCTS_SEPARATE: usize = 1 << 19;
 ///
 /// # Panics
 /// As [`run`].
-pub(super) fn run_both<L: Layer>(
+pub fn run_both<L: Layer>(
     layers: [&L; 2],
     team: &mut Team,
     steps: [Steps<'_>; 2],

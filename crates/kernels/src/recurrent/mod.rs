@@ -15,8 +15,9 @@ mod svdf;
 mod tests;
 
 pub use activation::Activation;
+pub use layer::{Layer, Outputs, States, run, run_both, scratch_elements};
 pub use lstm::{Gate, Lstm, Settings, Shape, Weights};
 pub use prepared::{Auxiliary, BothDirections, Form, OneDirection};
 pub use rnn::{Rnn, RnnShape, RnnWeights};
-pub use sequences::Sequences;
+pub use sequences::{Sequences, Steps};
 pub use svdf::{Svdf, SvdfShape};

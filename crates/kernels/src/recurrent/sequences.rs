@@ -43,22 +43,22 @@ impl Sequences {
 
 /// The inputs of all steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Steps<'a> {
+pub struct Steps<'a> {
     /// `[rows, input]`
-    pub(super) input: &'a [f32],
+    pub input: &'a [f32],
     /// `[rows, auxiliary]`; empty where there is no auxiliary input with weights.
-    pub(super) auxiliary: &'a [f32],
+    pub auxiliary: &'a [f32],
 }
 
 impl<'a> Steps<'a> {
     /// Without an auxiliary input.
-    pub(super) fn of(input: &'a [f32]) -> Self {
+    pub fn of(input: &'a [f32]) -> Self {
         Self { input, auxiliary: &[] }
     }
 }
 
 /// Where a layer writes its steps: a part of each row of a tensor.
-pub(super) struct Rows<'a> {
+pub struct Rows<'a> {
     elements: &'a DisjointOutput<'a, f32>,
     /// From one row to the next.
     stride: usize,
@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Who does the tasks of a layer's steps.
-pub(super) enum Workers<'a> {
+pub enum Workers<'a> {
     /// The calling thread, in a task.
     Caller(&'a Stop),
     Team(&'a mut Team),

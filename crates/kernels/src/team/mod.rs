@@ -47,7 +47,7 @@ struct Padded<T>(T);
 type Question<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Whether the tasks that are left are still wanted.
-pub(crate) struct Stop {
+pub struct Stop {
     /// Asked as long as this exists.
     kept: Option<KeptQuestion>,
     /// Written while no round is on, read by whoever has taken a task.

@@ -1,7 +1,5 @@
 //! LSTMs against their formulas in double precision.
 
-use super::super::layer::{Outputs, run, run_both, scratch_elements};
-use super::super::sequences::Steps;
 use super::super::*;
 use super::{ACTIVATIONS, activate, dot, near, sequences, sigmoid, wide};
 use crate::InstructionSet;

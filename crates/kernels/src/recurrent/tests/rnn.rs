@@ -1,7 +1,5 @@
 //! Basic recurrent layers.
 
-use super::super::layer::{Outputs, run, run_both, scratch_elements};
-use super::super::sequences::Steps;
 use super::super::*;
 use super::{ACTIVATIONS, activate, any, dot, near, sequences, wide};
 use crate::InstructionSet;
