@@ -5,7 +5,9 @@
 use divan::Bencher;
 use divan::counter::BytesCount;
 use nnhal_kernels::elementwise::quantized::{QuantizedSum, Sign, Table, TableMap};
-use nnhal_kernels::elementwise::{Binary, Chain, Dequantize, Quantize, Step, Unary, f16_to_f32};
+use nnhal_kernels::elementwise::{
+    Binary, Chain, Dequantize, Pairs, Quantize, Step, Unary, f16_to_f32,
+};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
 use nnhal_kernels::quantization::Quantization;
@@ -39,7 +41,8 @@ fn quantized_add<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) 
     let (a, b) = (bytes(N), bytes(N));
     let shapes: [&[usize]; 2] = [&[N], &[N]];
     let inputs = [of(0.031, 3), of(0.052, -7)];
-    let sum = QuantizedSum::prepare(set, shapes, inputs, of(0.047, -20), Sign::Plus, (-128, 127));
+    let sum = QuantizedSum::new(set, inputs, of(0.047, -20), Sign::Plus, (-128, 127));
+    let sum = Pairs::prepare(set, shapes, sum);
     let (mut output, mut team) = (vec![0; N], Team::alone());
     bencher.counter(BytesCount::new(3 * N)).bench_local(|| sum.run(&mut team, &a, &b, &mut output));
 }
@@ -47,10 +50,9 @@ fn quantized_add<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) 
 #[divan::bench(args = sets())]
 fn quantized_add_prepare(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let of = |scale, zero_point| Quantization { scale, zero_point };
-    let shapes: [&[usize]; 2] = [&[64], &[64]];
     let inputs = [of(0.031, 3), of(0.052, -7)];
     bencher.bench_local(|| {
-        QuantizedSum::<i8>::prepare(set, shapes, inputs, of(0.047, -20), Sign::Plus, (-128, 127))
+        QuantizedSum::<i8>::new(set, inputs, of(0.047, -20), Sign::Plus, (-128, 127))
     });
 }
 

@@ -44,7 +44,6 @@ mod allowance;
 mod amx;
 pub mod batch_matmul;
 mod broadcast;
-pub mod cast;
 pub mod convolution;
 pub mod depthwise;
 pub mod detection;

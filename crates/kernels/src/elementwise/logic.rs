@@ -1,6 +1,6 @@
 //! Comparisons and truth values, element by element.
 
-use super::{Pairs, map};
+use super::pairs::{Broadcast, PairFunction};
 use crate::InstructionSet;
 use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
@@ -35,7 +35,7 @@ enum Relation {
 /// A prepared comparison of two tensors that broadcast. Its outputs are 1 or 0.
 #[derive(Debug, Clone)]
 pub struct Compare {
-    pairs: Pairs,
+    pairs: Broadcast,
     relation: Relation,
     /// Whether outputs are 1 where the relation does not hold.
     is_negated: bool,
@@ -68,7 +68,7 @@ impl Compare {
             Comparison::Greater => (Relation::Less, false, [1, 0]),
             Comparison::GreaterEqual => (Relation::LessEqual, false, [1, 0]),
         };
-        let pairs = Pairs::prepare(set, inputs.map(|index| shapes[index]));
+        let pairs = Broadcast::prepare(set, inputs.map(|index| shapes[index]));
         let quantizations = quantizations.map(|of| inputs.map(|index| of[index]));
         Self { pairs, relation, is_negated, inputs, elements, quantizations }
     }
@@ -100,12 +100,12 @@ impl Compare {
         output: &mut [u8],
         both: impl Fn([T; 2]) -> [K; 2] + Sync,
     ) {
-        let [a, b] = self.inputs.map(|index| inputs.of(index));
+        let inputs = self.inputs.map(|index| inputs.of(index));
         let flip = u8::from(self.is_negated);
         /// The elements compared.
         macro_rules! compared {
             ($relation:tt) => {
-                self.pairs.run(team, a, b, output, |a, b| {
+                self.pairs.by_element(team, inputs, output, |a, b| {
                     let [a, b] = both([a, b]);
                     u8::from(a $relation b) ^ flip
                 })
@@ -148,66 +148,34 @@ pub enum TruthFunction {
     Or,
 }
 
-/// A prepared function of truth values that broadcast. Bytes are true if they are not 0; outputs are 1 or
-/// 0.
-#[derive(Debug, Clone)]
-pub struct Logical {
-    pairs: Pairs,
-    function: TruthFunction,
-}
+/// Bytes are true if they are not 0; outputs are 1 or 0.
+impl PairFunction for TruthFunction {
+    type Input = u8;
+    type Output = u8;
 
-impl Logical {
-    /// For tensors of two shapes, aligned at their last axes.
-    ///
-    /// # Panics
-    /// If they do not broadcast to a common shape.
-    pub fn prepare(set: InstructionSet, shapes: [&[usize]; 2], function: TruthFunction) -> Self {
-        Self { pairs: Pairs::prepare(set, shapes), function }
-    }
-}
-
-impl PreparedKernel for Logical {
     fn name(&self) -> String {
-        match self.function {
-            TruthFunction::And => "logical and bool".to_owned(),
-            TruthFunction::Or => "logical or bool".to_owned(),
+        match self {
+            Self::And => "logical and bool".to_owned(),
+            Self::Or => "logical or bool".to_owned(),
         }
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        let (a, b): (&[u8], &[u8]) = (inputs.of(0), inputs.of(1));
-        match self.function {
-            TruthFunction::And => {
-                self.pairs.run(team, a, b, output, |a, b| u8::from((a != 0) & (b != 0)));
+    fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[u8]; 2], output: &mut [u8]) {
+        match self {
+            Self::And => {
+                pairs.by_element(team, inputs, output, |a, b| u8::from((a != 0) & (b != 0)));
             }
-            TruthFunction::Or => {
-                self.pairs.run(team, a, b, output, |a, b| u8::from((a != 0) | (b != 0)));
+            Self::Or => {
+                pairs.by_element(team, inputs, output, |a, b| u8::from((a != 0) | (b != 0)));
             }
         }
-        Ok(())
-    }
-}
-
-/// LOGICAL_NOT of any number of truth values.
-#[derive(Debug, Clone, Copy)]
-pub struct LogicalNot(pub InstructionSet);
-
-impl PreparedKernel for LogicalNot {
-    fn name(&self) -> String {
-        "logical not bool".to_owned()
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        map(self.0, team, inputs.of::<u8>(0), output, |it| u8::from(it == 0));
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::{Function, Map, Pairs};
     use crate::prepared::tests::outputs;
 
     #[test]
@@ -215,11 +183,11 @@ mod tests {
         let (a, b) = ([0, 1, 0, 255, 2], [0, 0, 3, 7, 1]);
         let shapes: [&[usize]; 2] = [&[5], &[5]];
         for set in InstructionSet::available() {
-            let logical = |function| Logical::prepare(set, shapes, function);
+            let logical = |function| Pairs::prepare(set, shapes, function);
             let of = |kernel: &dyn PreparedKernel| outputs(kernel, &[&a, &b], [5]);
             assert_eq!(of(&logical(TruthFunction::And)), [[0, 0, 0, 1, 1]]);
             assert_eq!(of(&logical(TruthFunction::Or)), [[0, 1, 1, 1, 1]]);
-            assert_eq!(of(&LogicalNot(set)), [[1, 0, 1, 0, 0]]);
+            assert_eq!(of(&Map::prepare(set, Function::Not)), [[1, 0, 1, 0, 0]]);
             let compared = |comparison| {
                 of(&Compare::prepare(set, shapes, comparison, ElementType::Bool, None))
             };

@@ -46,9 +46,9 @@ pub(crate) use convert::round_to_f16;
 pub use convert::{
     Dequantize, DequantizeChannels, Quantize, f16_to_f32, f16_to_f32_in_place, f32_to_f16,
 };
-pub use integers::{IntegerFunction, IntegerPairs, IntegerSign, SignFunction};
-pub use logic::{Compare, Comparison, Logical, LogicalNot, TruthFunction};
-pub(crate) use map::map;
+pub use integers::IntegerFunction;
+pub use logic::{Compare, Comparison, TruthFunction};
+pub use map::{Function, Map};
 pub use pairs::Pairs;
 pub use select::Select;
 pub use unary::Unary;

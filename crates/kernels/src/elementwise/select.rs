@@ -1,6 +1,6 @@
 //! [`Select`]: each element from one of two tensors.
 
-use super::quantized::TableMap;
+use super::quantized::{TableMap, recoded};
 use crate::InstructionSet;
 use crate::broadcast::BLOCK;
 use crate::parts::for_each_slice;
@@ -61,18 +61,6 @@ impl Select {
             }
         });
     }
-}
-
-/// Elements after their table.
-fn recoded<'a, T: Pod>(
-    table: Option<&TableMap>,
-    elements: &'a [T],
-    room: &'a mut [T; BLOCK],
-) -> &'a [T] {
-    let Some(table) = table else { return elements };
-    let room = &mut room[..elements.len()];
-    table.map(bytemuck::cast_slice(elements), bytemuck::cast_slice_mut(room));
-    room
 }
 
 struct Block<'a, T> {

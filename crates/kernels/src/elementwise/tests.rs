@@ -158,8 +158,9 @@ proptest! {
 
 #[test]
 fn comparisons_broadcast() {
-    let pairs = Pairs::prepare(InstructionSet::best(), [&[2, 3], &[3]]);
+    let pairs = pairs::Broadcast::prepare(InstructionSet::best(), [&[2, 3], &[3]]);
     let mut output = [false; 6];
-    pairs.run(&mut Team::alone(), &[1, 2, 3, 4, 5, 6], &[2, 2, 5], &mut output, |a, b| a < b);
+    let inputs: [&[i32]; 2] = [&[1, 2, 3, 4, 5, 6], &[2, 2, 5]];
+    pairs.by_element(&mut Team::alone(), inputs, &mut output, |a, b| a < b);
     assert_eq!(output, [true, false, true, false, false, false]);
 }

@@ -4,9 +4,9 @@ use crate::graph::{Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::elementwise::quantized::{
-    Choice, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign, Table, TableMap,
+    Choice, QuantizedPrelu, QuantizedProduct, QuantizedSum, Recoded, Sign, Table, TableMap,
 };
-use nnhal_kernels::elementwise::{Chain, Step};
+use nnhal_kernels::elementwise::{Chain, Pairs, Step};
 use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 use nnhal_ops::rules::requantize::quantize;
@@ -64,20 +64,20 @@ pub(super) fn arithmetic(
     let of = node.inputs[..2].iter().copied();
     Ok(match (arithmetic.operator, is_signed) {
         (Operator::Add | Operator::Sub, false) => {
-            let kernel = QuantizedSum::<u8>::prepare(set, shapes, inputs, to, sign, range);
-            Draft::new(node, kernel, of)
+            let sum = QuantizedSum::<u8>::new(set, inputs, to, sign, range);
+            Draft::new(node, Pairs::prepare(set, shapes, sum), of)
         }
         (Operator::Add | Operator::Sub, true) => {
-            let kernel = QuantizedSum::<i8>::prepare(set, shapes, inputs, to, sign, range);
-            Draft::new(node, kernel, of)
+            let sum = QuantizedSum::<i8>::new(set, inputs, to, sign, range);
+            Draft::new(node, Pairs::prepare(set, shapes, sum), of)
         }
         (Operator::Mul, false) => {
-            let kernel = QuantizedProduct::<u8>::prepare(set, shapes, inputs, to, range);
-            Draft::new(node, kernel, of)
+            let product = QuantizedProduct::<u8>::new(inputs, to, range);
+            Draft::new(node, Pairs::prepare(set, shapes, product), of)
         }
         (Operator::Mul, true) => {
-            let kernel = QuantizedProduct::<i8>::prepare(set, shapes, inputs, to, range);
-            Draft::new(node, kernel, of)
+            let product = QuantizedProduct::<i8>::new(inputs, to, range);
+            Draft::new(node, Pairs::prepare(set, shapes, product), of)
         }
         (Operator::Div, _) => return Err(output.of_other_type("floats or TENSOR_INT32")),
     })
@@ -100,9 +100,9 @@ pub(super) fn extreme(
     let shapes = [&*a.lengths(), &*b.lengths()];
     let of = node.inputs[..2].iter().copied();
     Ok(if is_signed {
-        Draft::new(node, RecodedPairs::<i8>::prepare(set, shapes, tables, choice), of)
+        Draft::new(node, Pairs::prepare(set, shapes, Recoded::<i8>::new(tables, choice)), of)
     } else {
-        Draft::new(node, RecodedPairs::<u8>::prepare(set, shapes, tables, choice), of)
+        Draft::new(node, Pairs::prepare(set, shapes, Recoded::<u8>::new(tables, choice)), of)
     })
 }
 
@@ -114,8 +114,16 @@ pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why
     let (inputs, to) = ([input, alpha].map(|it| it.quantization()), output.quantization());
     let of = node.inputs[..2].iter().copied();
     Ok(if output.is_signed("floats or 8-bit integers")? {
-        Draft::new(node, QuantizedPrelu::<i8>::prepare(set, shapes, inputs, to), of)
+        Draft::new(
+            node,
+            Pairs::prepare(set, shapes, QuantizedPrelu::<i8>::new(set, inputs, to)),
+            of,
+        )
     } else {
-        Draft::new(node, QuantizedPrelu::<u8>::prepare(set, shapes, inputs, to), of)
+        Draft::new(
+            node,
+            Pairs::prepare(set, shapes, QuantizedPrelu::<u8>::new(set, inputs, to)),
+            of,
+        )
     })
 }

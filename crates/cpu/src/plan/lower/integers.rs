@@ -3,7 +3,7 @@
 use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_kernels::elementwise::{IntegerFunction, IntegerPairs, IntegerSign, SignFunction};
+use nnhal_kernels::elementwise::{Function, IntegerFunction, Map, Pairs};
 use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::elementwise::Elementwise;
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
@@ -29,7 +29,7 @@ pub(super) fn extreme(builder: &Builder<'_, '_>, node: &Node, which: MaximumMini
 fn paired(builder: &Builder<'_, '_>, node: &Node, function: IntegerFunction) -> Draft {
     let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
-    let kernel = IntegerPairs::prepare(builder.settings.instruction_set, shapes, function);
+    let kernel = Pairs::prepare(builder.settings.instruction_set, shapes, function);
     Draft::new(node, kernel, node.inputs[..2].iter().copied())
 }
 
@@ -39,10 +39,10 @@ pub(super) fn elementwise(
     function: Elementwise,
 ) -> Result<Draft, Why> {
     let function = match function {
-        Elementwise::Abs => SignFunction::Abs,
-        Elementwise::Neg => SignFunction::Neg,
+        Elementwise::Abs => Function::Abs,
+        Elementwise::Neg => Function::Neg,
         _ => return Err(builder.graph.output(node, 0).of_other_type("floats")),
     };
-    let kernel = IntegerSign::prepare(builder.settings.instruction_set, function);
+    let kernel = Map::prepare(builder.settings.instruction_set, function);
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }

@@ -6,9 +6,8 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::OperandType;
 use nnhal_kernels::ElementType;
-use nnhal_kernels::cast::{Cast, Conversion};
 use nnhal_kernels::elementwise::quantized::TableMap;
-use nnhal_kernels::elementwise::{self, Compare, LogicalNot, Select, TruthFunction};
+use nnhal_kernels::elementwise::{self, Compare, Function, Map, Pairs, Select, TruthFunction};
 use nnhal_ops::operations::comparison::Comparison;
 use nnhal_ops::operations::logical::Logical;
 
@@ -42,11 +41,13 @@ pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) 
     let function = match logical {
         Logical::And => TruthFunction::And,
         Logical::Or => TruthFunction::Or,
-        Logical::Not => return Draft::new(node, LogicalNot(set), [node.inputs[0]]),
+        Logical::Not => {
+            return Draft::new(node, Map::prepare(set, Function::Not), [node.inputs[0]]);
+        }
     };
     let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
-    let kernel = elementwise::Logical::prepare(set, shapes, function);
+    let kernel = Pairs::prepare(set, shapes, function);
     Draft::new(node, kernel, node.inputs[..2].iter().copied())
 }
 
@@ -73,22 +74,22 @@ const CAST: &str = "floats, TENSOR_INT32 or TENSOR_QUANT8_ASYMM";
 pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
     let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
-    let conversion = match (input.operand_type(), output.operand_type()) {
-        (from, to) if from == to => Conversion::Copy,
-        (TensorFloat16, TensorFloat32) => Conversion::Copy,
-        (TensorFloat32, TensorFloat16) => Conversion::F32ToF16,
-        (TensorInt32, TensorFloat16) => Conversion::I32ToF16,
-        (TensorFloat32 | TensorFloat16, TensorInt32) => Conversion::F32ToI32,
-        (TensorFloat32 | TensorFloat16, TensorQuant8Asymm) => Conversion::F32ToU8,
-        (TensorInt32, TensorFloat32) => Conversion::I32ToF32,
-        (TensorInt32, TensorQuant8Asymm) => Conversion::I32ToU8,
-        (TensorQuant8Asymm, TensorFloat32 | TensorFloat16) => Conversion::U8ToF32,
-        (TensorQuant8Asymm, TensorInt32) => Conversion::U8ToI32,
+    let function = match (input.operand_type(), output.operand_type()) {
+        (from, to) if from == to => Function::Copy,
+        (TensorFloat16, TensorFloat32) => Function::Copy,
+        (TensorFloat32, TensorFloat16) => Function::F32ToF16,
+        (TensorInt32, TensorFloat16) => Function::I32ToF16,
+        (TensorFloat32 | TensorFloat16, TensorInt32) => Function::F32ToI32,
+        (TensorFloat32 | TensorFloat16, TensorQuant8Asymm) => Function::F32ToU8,
+        (TensorInt32, TensorFloat32) => Function::I32ToF32,
+        (TensorInt32, TensorQuant8Asymm) => Function::I32ToU8,
+        (TensorQuant8Asymm, TensorFloat32 | TensorFloat16) => Function::U8ToF32,
+        (TensorQuant8Asymm, TensorInt32) => Function::U8ToI32,
         (TensorFloat32 | TensorFloat16 | TensorInt32 | TensorQuant8Asymm, _) => {
             return Err(output.of_other_type(CAST));
         }
         _ => return Err(input.of_other_type(CAST)),
     };
-    let kernel = Cast::prepare(builder.settings.instruction_set, conversion);
+    let kernel = Map::prepare(builder.settings.instruction_set, function);
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }

@@ -10,8 +10,9 @@ mod table;
 
 pub use prelu::QuantizedPrelu;
 pub use product::QuantizedProduct;
-pub use recoded::{Choice, RecodedPairs};
+pub use recoded::{Choice, Recoded};
 pub use sum::QuantizedSum;
+pub(super) use table::recoded;
 pub use table::{Table, TableMap};
 
 /// Whether a sum or a difference is wanted.

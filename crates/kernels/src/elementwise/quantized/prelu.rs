@@ -1,37 +1,30 @@
 //! [`QuantizedPrelu`]: PRELU of quantized tensors.
 
-use super::product::Exact;
 use super::sum::{clamped, for_each_vector};
-use super::{Table, TableMap};
+use super::table::recoded_operand;
+use super::{QuantizedProduct, Table, TableMap};
 use crate::InstructionSet;
-use crate::broadcast::{BLOCK, Operand, Walk};
+use crate::broadcast::{BLOCK, Operand};
+use crate::elementwise::pairs::{Broadcast, PairFunction};
 use crate::multiplier::Multiplier;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
-/// Prepared PRELU of `u8` or `i8` tensors that broadcast: `x` where it is 0 or more, otherwise `alpha * x`,
-/// each requantized by a factor of its own.
+/// PRELU of `u8` or `i8` tensors: `x` where it is 0 or more, otherwise `alpha * x`, each requantized by a factor
+/// of its own.
 #[derive(Debug, Clone)]
 pub struct QuantizedPrelu<T> {
-    isa: Isa,
-    walk: Walk,
     /// What becomes of elements that are 0 or more.
     above: TableMap,
     /// What becomes of the others.
-    below: Exact,
-    stored: std::marker::PhantomData<T>,
+    below: QuantizedProduct<T>,
 }
 
 impl<T: Byte> QuantizedPrelu<T> {
-    /// Of a tensor and its factors, of these shapes.
-    ///
-    /// # Panics
-    /// If the shapes do not broadcast.
-    pub fn prepare(
+    /// Of a tensor and its factors.
+    pub fn new(
         set: InstructionSet,
-        shapes: [&[usize]; 2],
         [input, alpha]: [Quantization; 2],
         output: Quantization,
     ) -> Self {
@@ -45,49 +38,31 @@ impl<T: Byte> QuantizedPrelu<T> {
                 bytemuck::cast(result);
         }
         Self {
-            isa: Isa::of(set),
-            walk: Walk::new(&shapes),
             above: TableMap::prepare(set, table),
-            below: Exact::new::<T>([input, alpha], output, T::RANGE),
-            stored: std::marker::PhantomData,
+            below: QuantizedProduct::new([input, alpha], output, T::RANGE),
         }
-    }
-
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, input: &[T], alpha: &[T], output: &mut [T]) {
-        self.walk.run(team, &[input, alpha], output, &|operands, output| {
-            let mut room = [T::zeroed(); BLOCK];
-            let above = match operands[0] {
-                Operand::Elements(input) => {
-                    let above = &mut room[..input.len()];
-                    self.above.map(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(above));
-                    Operand::Elements(&*above)
-                }
-                Operand::Same(x) => Operand::Same(bytemuck::cast(self.above.at(bytemuck::cast(x)))),
-            };
-            let [x, alpha] = [operands[0], operands[1]];
-            self.isa.run(Part { below: self.below, x, alpha, above, output });
-        });
     }
 }
 
-impl<T: Byte> PreparedKernel for QuantizedPrelu<T> {
+impl<T: Byte> PairFunction for QuantizedPrelu<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         format!("prelu {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
+        pairs.by_block(team, inputs, output, |isa, [x, alpha], output| {
+            let mut room = [T::zeroed(); BLOCK];
+            let above = recoded_operand(Some(&self.above), x, &mut room);
+            isa.run(Part { below: self.below, x, alpha, above, output });
+        });
     }
 }
 
 struct Part<'a, T> {
-    below: Exact,
+    below: QuantizedProduct<T>,
     x: Operand<'a, T>,
     alpha: Operand<'a, T>,
     above: Operand<'a, T>,
@@ -141,6 +116,7 @@ impl<T: Byte> Kernel for Part<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::Pairs;
     use proptest::prelude::*;
 
     fn check<T: Byte>(inputs: [Quantization; 2], output: Quantization) {
@@ -158,8 +134,9 @@ mod tests {
         };
         for set in InstructionSet::available() {
             // Every pair; the input is repeated, the factor is, none is.
+            let function = QuantizedPrelu::<T>::new(set, inputs, output);
             for shapes in [[&[256, 1][..], &[256][..]], [&[256][..], &[256, 1][..]]] {
-                let prelu = QuantizedPrelu::<T>::prepare(set, shapes, inputs, output);
+                let prelu = Pairs::prepare(set, shapes, function.clone());
                 let mut found = vec![T::zeroed(); 256 * 256];
                 prelu.run(&mut Team::new(2), &all, &all, &mut found);
                 for (index, found) in found.into_iter().enumerate() {
@@ -168,7 +145,7 @@ mod tests {
                     assert_eq!(found, expected(all[x], all[alpha]), "{set}");
                 }
             }
-            let prelu = QuantizedPrelu::<T>::prepare(set, [&[77], &[77]], inputs, output);
+            let prelu = Pairs::prepare(set, [&[77], &[77]], function);
             let mut found = [T::zeroed(); 77];
             prelu.run(&mut Team::alone(), &all[90..167], &all[179..], &mut found);
             for (index, found) in found.into_iter().enumerate() {

@@ -1,79 +1,28 @@
 //! [`QuantizedProduct`]: MUL of quantized tensors.
 
 use super::sum::{clamped, for_each_vector};
-use crate::InstructionSet;
-use crate::broadcast::{Operand, Walk};
+use crate::broadcast::Operand;
+use crate::elementwise::pairs::{Broadcast, PairFunction};
 use crate::multiplier::Multiplier;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 
-/// Prepared MUL of `u8` or `i8` tensors that broadcast.
-#[derive(Debug, Clone)]
-pub struct QuantizedProduct<T> {
-    isa: Isa,
-    walk: Walk,
-    exact: Exact,
-    stored: PhantomData<T>,
-}
-
-/// The product by its definition.
+/// MUL of `u8` or `i8` tensors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Exact {
+pub struct QuantizedProduct<T> {
     pub(super) zero_points: [i32; 3],
     multiplier: Multiplier,
     pub(super) range: (i32, i32),
     /// Whether nothing overflows in vectors.
     pub(super) fits_vectors: bool,
+    stored: PhantomData<T>,
 }
 
 impl<T: Byte> QuantizedProduct<T> {
-    /// The product of tensors of two shapes, clamped to stored values from `range.0` to `range.1`.
-    ///
-    /// # Panics
-    /// If the shapes do not broadcast.
-    pub fn prepare(
-        set: InstructionSet,
-        shapes: [&[usize]; 2],
-        inputs: [Quantization; 2],
-        output: Quantization,
-        range: (i32, i32),
-    ) -> Self {
-        let exact = Exact::new::<T>(inputs, output, range);
-        Self { isa: Isa::of(set), walk: Walk::new(&shapes), exact, stored: PhantomData }
-    }
-
-    /// The products of two tensors' elements.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, &|operands, output| {
-            self.isa.run(Block { exact: self.exact, a: operands[0], b: operands[1], output });
-        });
-    }
-}
-
-impl<T: Byte> PreparedKernel for QuantizedProduct<T> {
-    fn name(&self) -> String {
-        format!("elementwise product {}", T::NAME)
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
-        Ok(())
-    }
-}
-
-impl Exact {
-    pub(super) fn new<T: Byte>(
-        [a, b]: [Quantization; 2],
-        output: Quantization,
-        range: (i32, i32),
-    ) -> Self {
+    /// Clamped to stored values from `range.0` to `range.1`.
+    pub fn new([a, b]: [Quantization; 2], output: Quantization, range: (i32, i32)) -> Self {
         // The product of the scales is one of floats.
         let real = f64::from(a.scale * b.scale) / f64::from(output.scale);
         let multiplier = Multiplier::from_real(real);
@@ -85,10 +34,12 @@ impl Exact {
             range: (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)),
             fits_vectors: multiplier.never_shifts_left()
                 && zero_points.iter().all(|zero| of_type.contains(zero)),
+            stored: PhantomData,
         }
     }
 
-    pub(super) fn scalar<T: Byte>(&self, x: T, y: T) -> T {
+    /// By its definition.
+    pub(super) fn scalar(&self, x: T, y: T) -> T {
         let [zero_of_a, zero_of_b, zero] = self.zero_points;
         let (x, y) = (x.wide().wrapping_sub(zero_of_a), y.wide().wrapping_sub(zero_of_b));
         let product = self.multiplier.apply(x.wrapping_mul(y));
@@ -104,8 +55,23 @@ impl Exact {
     }
 }
 
+impl<T: Byte> PairFunction for QuantizedProduct<T> {
+    type Input = T;
+    type Output = T;
+
+    fn name(&self) -> String {
+        format!("elementwise product {}", T::NAME)
+    }
+
+    fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
+        pairs.by_block(team, inputs, output, |isa, [a, b], output| {
+            isa.run(Block { product: *self, a, b, output });
+        });
+    }
+}
+
 struct Block<'a, T> {
-    exact: Exact,
+    product: QuantizedProduct<T>,
     a: Operand<'a, T>,
     b: Operand<'a, T>,
     output: &'a mut [T],
@@ -116,13 +82,13 @@ impl<T: Byte> Kernel for Block<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let exact = self.exact;
-        if exact.fits_vectors {
-            for_each_vector!(simd, self, exact.range, |x, y| exact.vector(simd, x, y));
+        let product = self.product;
+        if product.fits_vectors {
+            for_each_vector!(simd, self, product.range, |x, y| product.vector(simd, x, y));
             return;
         }
         for (index, output) in self.output.iter_mut().enumerate() {
-            *output = exact.scalar(self.a.at(index), self.b.at(index));
+            *output = product.scalar(self.a.at(index), self.b.at(index));
         }
     }
 }
@@ -130,17 +96,20 @@ impl<T: Byte> Kernel for Block<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InstructionSet;
+    use crate::elementwise::Pairs;
     use proptest::prelude::*;
 
     fn check<T: Byte>(inputs: [Quantization; 2], output: Quantization, range: (i32, i32)) {
         let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
         for set in InstructionSet::available() {
             let shapes = [&[256, 1][..], &[256][..]];
-            let product = QuantizedProduct::<T>::prepare(set, shapes, inputs, output, range);
+            let product =
+                Pairs::prepare(set, shapes, QuantizedProduct::<T>::new(inputs, output, range));
             let mut found = vec![T::zeroed(); 256 * 256];
             product.run(&mut Team::new(2), &all, &all, &mut found);
             for (index, found) in found.into_iter().enumerate() {
-                let expected = product.exact.scalar(all[index / 256], all[index % 256]);
+                let expected = product.function.scalar(all[index / 256], all[index % 256]);
                 assert_eq!(found, expected, "{set}");
             }
         }
@@ -152,7 +121,8 @@ mod tests {
         let shape = [&[4][..], &[1][..]];
         for set in InstructionSet::available() {
             let inputs = [of(0.5, 10), of(0.25, 0)];
-            let product = QuantizedProduct::<u8>::prepare(set, shape, inputs, of(1.0, 3), (0, 200));
+            let product = QuantizedProduct::<u8>::new(inputs, of(1.0, 3), (0, 200));
+            let product = Pairs::prepare(set, shape, product);
             let mut output = [0; 4];
             product.run(&mut Team::alone(), &[10, 18, 0, 255], &[40], &mut output);
             // 0; 4 * 10; -5 * 10; 122.5 * 10.

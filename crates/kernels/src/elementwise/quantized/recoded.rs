@@ -1,11 +1,11 @@
-//! [`RecodedPairs`]: two 8-bit tensors that are brought to one quantization and then combined.
+//! [`Recoded`]: two 8-bit tensors that are brought to one quantization and then combined.
 
 use super::TableMap;
-use crate::InstructionSet;
-use crate::broadcast::{BLOCK, Operand, Walk};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use super::table::recoded_operand;
+use crate::broadcast::BLOCK;
+use crate::elementwise::pairs::{Broadcast, PairFunction, each_pair};
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd};
+use crate::vector::Byte;
 use std::marker::PhantomData;
 
 /// What two stored numbers become.
@@ -17,48 +17,26 @@ pub enum Choice {
     Lesser,
 }
 
-/// Prepared MAXIMUM or MINIMUM of `u8` or `i8` tensors that broadcast. Each may be looked up in a table
-/// first, which brings it to the output's quantization.
+/// MAXIMUM or MINIMUM of `u8` or `i8` tensors, each of which may be looked up in a table first, which brings it
+/// to the output's quantization.
 #[derive(Debug, Clone)]
-pub struct RecodedPairs<T> {
-    isa: Isa,
-    walk: Walk,
+pub struct Recoded<T> {
     tables: [Option<TableMap>; 2],
     choice: Choice,
     stored: PhantomData<T>,
 }
 
-impl<T: Byte> RecodedPairs<T> {
-    /// For tensors of two shapes.
-    ///
-    /// # Panics
-    /// If the shapes do not broadcast.
-    pub fn prepare(
-        set: InstructionSet,
-        shapes: [&[usize]; 2],
-        tables: [Option<TableMap>; 2],
-        choice: Choice,
-    ) -> Self {
-        Self { isa: Isa::of(set), walk: Walk::new(&shapes), tables, choice, stored: PhantomData }
-    }
-
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, &|operands, output| {
-            let mut blocks = [[T::zeroed(); BLOCK]; 2];
-            let [room_of_a, room_of_b] = &mut blocks;
-            let [table_of_a, table_of_b] = &self.tables;
-            let a = recoded(table_of_a.as_ref(), operands[0], room_of_a);
-            let b = recoded(table_of_b.as_ref(), operands[1], room_of_b);
-            self.isa.run(Block { choice: self.choice, a, b, output });
-        });
+impl<T: Byte> Recoded<T> {
+    /// With the tables of both inputs.
+    pub fn new(tables: [Option<TableMap>; 2], choice: Choice) -> Self {
+        Self { tables, choice, stored: PhantomData }
     }
 }
 
-impl<T: Byte> PreparedKernel for RecodedPairs<T> {
+impl<T: Byte> PairFunction for Recoded<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         let function = match self.choice {
             Choice::Greater => "max",
@@ -67,79 +45,18 @@ impl<T: Byte> PreparedKernel for RecodedPairs<T> {
         format!("elementwise {function} {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
-        Ok(())
-    }
-}
-
-/// An operand after its table.
-fn recoded<'a, T: Byte>(
-    table: Option<&TableMap>,
-    operand: Operand<'a, T>,
-    room: &'a mut [T; BLOCK],
-) -> Operand<'a, T> {
-    match (table, operand) {
-        (None, operand) => operand,
-        (Some(table), Operand::Elements(elements)) => {
-            let room = &mut room[..elements.len()];
-            table.map(bytemuck::cast_slice(elements), bytemuck::cast_slice_mut(room));
-            Operand::Elements(room)
-        }
-        (Some(table), Operand::Same(element)) => {
-            Operand::Same(bytemuck::cast(table.at(bytemuck::cast(element))))
-        }
-    }
-}
-
-struct Block<'a, T> {
-    choice: Choice,
-    a: Operand<'a, T>,
-    b: Operand<'a, T>,
-    output: &'a mut [T],
-}
-
-impl<T: Byte> Kernel for Block<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Self { choice, a, b, output } = self;
-        let (elements, other) = match (a, b) {
-            (Operand::Elements(elements), other) | (other, Operand::Elements(elements)) => {
-                (elements, other)
+    fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
+        pairs.by_block(team, inputs, output, |isa, [a, b], output| {
+            let mut rooms = [[T::zeroed(); BLOCK]; 2];
+            let [room_of_a, room_of_b] = &mut rooms;
+            let [table_of_a, table_of_b] = self.tables.each_ref().map(Option::as_ref);
+            let a = recoded_operand(table_of_a, a, room_of_a);
+            let b = recoded_operand(table_of_b, b, room_of_b);
+            match self.choice {
+                Choice::Greater => each_pair(isa, [a, b], output, &T::max),
+                Choice::Lesser => each_pair(isa, [a, b], output, &T::min),
             }
-            (Operand::Same(a), Operand::Same(b)) => {
-                output.fill(match choice {
-                    Choice::Greater => a.max(b),
-                    Choice::Lesser => a.min(b),
-                });
-                return;
-            }
-        };
-        match (choice, other) {
-            (Choice::Greater, Operand::Elements(other)) => {
-                for (output, (a, b)) in output.iter_mut().zip(elements.iter().zip(other)) {
-                    *output = *a.max(b);
-                }
-            }
-            (Choice::Lesser, Operand::Elements(other)) => {
-                for (output, (a, b)) in output.iter_mut().zip(elements.iter().zip(other)) {
-                    *output = *a.min(b);
-                }
-            }
-            (Choice::Greater, Operand::Same(other)) => {
-                for (output, a) in output.iter_mut().zip(elements) {
-                    *output = (*a).max(other);
-                }
-            }
-            (Choice::Lesser, Operand::Same(other)) => {
-                for (output, a) in output.iter_mut().zip(elements) {
-                    *output = (*a).min(other);
-                }
-            }
-        }
+        });
     }
 }
 
@@ -147,6 +64,8 @@ impl<T: Byte> Kernel for Block<'_, T> {
 mod tests {
     use super::super::Table;
     use super::*;
+    use crate::InstructionSet;
+    use crate::elementwise::Pairs;
 
     #[test]
     fn tables_come_before_the_choice() {
@@ -169,12 +88,12 @@ mod tests {
                 };
                 for choice in [Choice::Greater, Choice::Lesser] {
                     let maps = used.map(|it| it.map(|table| TableMap::prepare(set, table)));
-                    let pairs = RecodedPairs::prepare(set, shapes, maps.clone(), choice);
-                    let mut unsigned = vec![0_u8; pairs.walk.elements()];
+                    let pairs = Pairs::prepare(set, shapes, Recoded::new(maps.clone(), choice));
+                    let mut unsigned = vec![0_u8; a.len().max(b.len())];
                     pairs.run(&mut Team::new(2), &a, &b, &mut unsigned);
                     let mut signed = vec![0_i8; unsigned.len()];
                     let (of_a, of_b) = (bytemuck::cast_slice(&a), bytemuck::cast_slice(&b));
-                    let pairs = RecodedPairs::<i8>::prepare(set, shapes, maps, choice);
+                    let pairs = Pairs::prepare(set, shapes, Recoded::<i8>::new(maps, choice));
                     pairs.run(&mut Team::alone(), of_a, of_b, &mut signed);
                     for (index, (unsigned, signed)) in unsigned.into_iter().zip(signed).enumerate()
                     {

@@ -8,9 +8,9 @@
 
 use super::Sign;
 use crate::InstructionSet;
-use crate::broadcast::{Operand, Walk};
+use crate::broadcast::Operand;
+use crate::elementwise::pairs::{Broadcast, PairFunction};
 use crate::multiplier::{Multiplier, divide_vector_by_power_of_two};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
@@ -19,11 +19,9 @@ use std::marker::PhantomData;
 /// Bits behind the point of the common scale.
 const EXTRA_BITS: u32 = 20;
 
-/// Prepared ADD or SUB of `u8` or `i8` tensors that broadcast.
+/// ADD or SUB of `u8` or `i8` tensors.
 #[derive(Debug, Clone)]
 pub struct QuantizedSum<T> {
-    isa: Isa,
-    walk: Walk,
     exact: Exact,
     variant: Variant,
     stored: PhantomData<T>,
@@ -50,58 +48,30 @@ struct Exact {
 }
 
 impl<T: Byte> QuantizedSum<T> {
-    /// The sum, or the difference, of tensors of two shapes, clamped to stored values from `range.0`
-    /// to `range.1`.
-    ///
-    /// # Panics
-    /// If the shapes do not broadcast.
-    pub fn prepare(
+    /// The sum, or the difference, clamped to stored values from `range.0` to `range.1`.
+    pub fn new(
         set: InstructionSet,
-        shapes: [&[usize]; 2],
         inputs: [Quantization; 2],
         output: Quantization,
         sign: Sign,
         range: (i32, i32),
     ) -> Self {
-        let isa = Isa::of(set);
-        let exact =
-            Exact::new(inputs, output, sign, (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)));
-        let mut prepared = Self {
-            isa,
-            walk: Walk::new(&shapes),
-            exact,
-            variant: Variant::Scalar,
-            stored: PhantomData,
-        };
+        let range = (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1));
+        let exact = Exact::new(inputs, output, sign, range);
+        let mut prepared = Self { exact, variant: Variant::Scalar, stored: PhantomData };
         if exact.fits_vectors::<T>() {
             prepared.variant = Variant::Integers;
             let scales = inputs.map(|input| f64::from(input.scale) / f64::from(output.scale));
-            if let Some(floats) = prepared.search(scales) {
+            if let Some(floats) = prepared.search(Isa::of(set), scales) {
                 prepared.variant = floats;
             }
         }
         prepared
     }
 
-    /// The sums of two tensors' elements.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
-        self.walk.run(team, &[a, b], output, &|operands, output| {
-            self.isa.run(Block {
-                exact: &self.exact,
-                variant: self.variant,
-                a: operands[0],
-                b: operands[1],
-                output,
-            });
-        });
-    }
-
     /// Factors for floats with which all sums are what they should be.
     #[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
-    fn search(&self, scales: [f64; 2]) -> Option<Variant> {
+    fn search(&self, isa: Isa, scales: [f64; 2]) -> Option<Variant> {
         // Results beyond 32 bits are not defined, and there are none with factors like these.
         if !scales.iter().all(|scale| *scale < 65_536.0) {
             return None;
@@ -109,14 +79,8 @@ impl<T: Byte> QuantizedSum<T> {
         let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
         let mut expected = vec![T::zeroed(); all.len() * all.len()];
         for (x, expected) in all.iter().zip(expected.chunks_exact_mut(all.len())) {
-            let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
-            self.isa.run(Block {
-                exact: &self.exact,
-                variant: Variant::Integers,
-                a,
-                b,
-                output: expected,
-            });
+            let operands = [Operand::Same(*x), Operand::Elements(&all[..])];
+            self.exact.run(isa, Variant::Integers, operands, expected);
         }
         let [zero_of_a, zero_of_b, zero] = self.exact.zero_points.map(f64::from);
         let mut found = vec![T::zeroed(); all.len()];
@@ -135,8 +99,8 @@ impl<T: Byte> QuantizedSum<T> {
             let rest = zero - zero_of_a * scales[0] - zero_of_b * scales[1] * sign;
             let variant = Variant::Floats { of_a, of_b, rest: nudge(9, rest) };
             let agrees = all.iter().zip(expected.chunks_exact(all.len())).all(|(x, expected)| {
-                let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
-                self.isa.run(Block { exact: &self.exact, variant, a, b, output: &mut found });
+                let operands = [Operand::Same(*x), Operand::Elements(&all[..])];
+                self.exact.run(isa, variant, operands, &mut found);
                 found == expected
             });
             if agrees {
@@ -147,15 +111,18 @@ impl<T: Byte> QuantizedSum<T> {
     }
 }
 
-impl<T: Byte> PreparedKernel for QuantizedSum<T> {
+impl<T: Byte> PairFunction for QuantizedSum<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         format!("elementwise sum {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
+        pairs.by_block(team, inputs, output, |isa, operands, output| {
+            self.exact.run(isa, self.variant, operands, output);
+        });
     }
 }
 
@@ -174,6 +141,17 @@ impl Exact {
             sign,
             range,
         }
+    }
+
+    /// Of a block.
+    fn run<T: Byte>(
+        &self,
+        isa: Isa,
+        variant: Variant,
+        [a, b]: [Operand<'_, T>; 2],
+        output: &mut [T],
+    ) {
+        isa.run(Block { exact: self, variant, a, b, output });
     }
 
     /// Whether nothing overflows in vectors: differences of 9 bits, factors below 1.
@@ -340,6 +318,7 @@ impl<T: Byte> Kernel for Block<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::Pairs;
     use proptest::prelude::*;
 
     fn check<T: Byte>(
@@ -355,14 +334,15 @@ mod tests {
         InstructionSet::available()
             .map(|set| {
                 let shapes = [&[256, 1][..], &[256][..]];
-                let mut prepared =
-                    QuantizedSum::<T>::prepare(set, shapes, inputs, output, sign, range);
-                let variant = prepared.variant;
+                let sum = QuantizedSum::<T>::new(set, inputs, output, sign, range);
+                let variant = sum.variant;
+                let mut prepared = Pairs::prepare(set, shapes, sum);
                 for variant in [variant, Variant::Integers] {
-                    if variant == Variant::Integers && prepared.variant == Variant::Scalar {
+                    if variant == Variant::Integers && prepared.function.variant == Variant::Scalar
+                    {
                         continue;
                     }
-                    prepared.variant = variant;
+                    prepared.function.variant = variant;
                     let mut found = vec![T::zeroed(); expected.len()];
                     prepared.run(&mut Team::new(2), &all, &all, &mut found);
                     assert!(found == expected, "{set} {variant:?}");
@@ -425,14 +405,8 @@ mod tests {
             let expected: Vec<i8> = x.iter().zip(&y).map(|(x, y)| exact.scalar(*x, *y)).collect();
             for set in InstructionSet::available() {
                 let shape = [x.len()];
-                let sum = QuantizedSum::prepare(
-                    set,
-                    [&shape, &shape],
-                    [a, b],
-                    a,
-                    Sign::Plus,
-                    (-128, 127),
-                );
+                let sum = QuantizedSum::new(set, [a, b], a, Sign::Plus, (-128, 127));
+                let sum = Pairs::prepare(set, [&shape, &shape], sum);
                 let mut found = vec![0_i8; x.len()];
                 sum.run(&mut Team::alone(), &x, &y, &mut found);
                 assert_eq!(found, expected);

@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
+use crate::broadcast::{BLOCK, Operand};
 use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::Isa;
+use bytemuck::Pod;
 
 /// Bytes from which on a second thread is worth waking.
 const BYTES_OF_TASK: usize = 32 * 1024;
@@ -81,11 +83,6 @@ impl TableMap {
         for_each_rows(team, (output, 1), cut, |part, output, _| self.map(&input[part], output));
     }
 
-    /// The function of one number.
-    pub(crate) fn at(&self, input: u8) -> u8 {
-        self.table.0[usize::from(input)]
-    }
-
     /// [`Self::run`] on this thread.
     pub(crate) fn map(&self, input: &[u8], output: &mut [u8]) {
         match self.variant {
@@ -100,6 +97,32 @@ impl TableMap {
             #[cfg(target_arch = "aarch64")]
             Variant::Neon => unsafe { neon(&self.table, input, output) },
         }
+    }
+}
+
+/// The elements of a block after their table, which those of more than a byte have not.
+pub(crate) fn recoded<'a, T: Pod>(
+    table: Option<&TableMap>,
+    elements: &'a [T],
+    room: &'a mut [T; BLOCK],
+) -> &'a [T] {
+    let Some(table) = table else { return elements };
+    let room = &mut room[..elements.len()];
+    table.map(bytemuck::cast_slice(elements), bytemuck::cast_slice_mut(room));
+    room
+}
+
+/// As [`recoded`], of an operand.
+pub(super) fn recoded_operand<'a, T: Pod>(
+    table: Option<&TableMap>,
+    operand: Operand<'a, T>,
+    room: &'a mut [T; BLOCK],
+) -> Operand<'a, T> {
+    match operand {
+        Operand::Elements(elements) => Operand::Elements(recoded(table, elements, room)),
+        Operand::Same(element) => Operand::Same(table.map_or(element, |table| {
+            bytemuck::cast(table.table.0[usize::from(bytemuck::cast::<T, u8>(element))])
+        })),
     }
 }
 
