@@ -10,8 +10,8 @@ use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::reduction::{
-    ArgExtreme, Combination, Fold, Normalization, Reduce, ReduceBytes, Reduction, RowNormalization,
-    arg_extreme, instance_normalization, local_response_normalization,
+    ArgExtreme, Fold, Normalization, Reduce, ReduceStored, Reduction, RowNormalization,
+    StoredReduction, arg_extreme, instance_normalization, local_response_normalization,
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
@@ -91,11 +91,12 @@ fn reductions_to_few() {
         }
         let kernel = Fold::prepare(&lengths, &[reduced]);
         asks("fold", |team| kernel.run(team, &input, output, 1.0, |a, b| a * b, |it| it));
-        let kernel = ReduceBytes::prepare(set, Combination::Sum, &lengths, &[reduced]).unwrap();
+        let mean = StoredReduction::Mean { zero_point: 0 };
+        let kernel = ReduceStored::prepare(set, mean, &lengths, &[reduced]);
         // Along a row there are no more of them than in a moment.
         if reduced == 0 && kept > 1 {
-            let (bytes, mut sums) = (vec![3_u8; LENGTH], vec![0; kept]);
-            asks("bytes", |team| kernel.run(team, &bytes, &mut sums, |it| it));
+            let (bytes, mut means) = (vec![3_u8; LENGTH], vec![0; kept]);
+            asks("bytes", |team| kernel.run(team, &bytes, &mut means));
         }
     }
 }

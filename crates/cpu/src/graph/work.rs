@@ -92,7 +92,7 @@ pub(crate) struct TransposedConvolution {
 /// See [`Work::RequantizedMean`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequantizedMean {
-    /// [`ReduceBytes`](nnhal_kernels::reduction::ReduceBytes) takes as many elements as they have.
+    /// They have elements, but no more than [`MOST_ADDED`](nnhal_kernels::reduction::MOST_ADDED).
     pub(crate) axes: Vec<usize>,
     pub(crate) is_signed: bool,
     /// Of stored results.

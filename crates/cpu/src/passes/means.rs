@@ -3,7 +3,7 @@
 
 use super::Readers;
 use crate::graph::{Graph, RequantizedMean, Work};
-use nnhal_kernels::reduction::ReduceBytes;
+use nnhal_kernels::reduction::MOST_ADDED;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::reduce::Reduction;
 
@@ -43,7 +43,7 @@ fn means(
     let count: usize = reduce.axes.iter().map(|axis| lengths[*axis] as usize).product();
     let can_be = stored == graph.values[to].operand_type()
         && reduce.reduction == Reduction::Mean
-        && (1..=ReduceBytes::MOST_ELEMENTS).contains(&count);
+        && (1..=MOST_ADDED).contains(&count);
     let work = || RequantizedMean { axes: reduce.axes.clone(), is_signed, range };
     can_be.then(|| (mean, last, work()))
 }

@@ -22,11 +22,6 @@ impl Fold {
         Self { axes: Axes::new(lengths, reduced) }
     }
 
-    /// How many elements become one.
-    pub fn count(&self) -> usize {
-        self.axes.count
-    }
-
     /// Every output element begins as `first`, takes in its elements in their order with `step`, and
     /// is what `finish` makes of that.
     ///

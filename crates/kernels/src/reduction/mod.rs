@@ -2,7 +2,6 @@
 
 mod along;
 mod arg;
-mod bytes;
 mod fold;
 mod normalization;
 mod stored;
@@ -13,14 +12,12 @@ mod vectors;
 
 pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
 pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
-pub use bytes::ReduceBytes;
 pub use fold::Fold;
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,
 };
-pub use stored::{PlainReduction, ReducePlain, ReduceStored, StoredReduction};
+pub use stored::{MOST_ADDED, PlainReduction, ReducePlain, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
-pub use vectors::Combination;
 
 use crate::parts::{Cut, for_each_rows};
 use crate::team::{Pace, Team};

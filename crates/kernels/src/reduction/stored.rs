@@ -1,7 +1,8 @@
 //! [`ReduceStored`] and [`ReducePlain`]: reductions of 8-bit numbers by what they stand for, of truth values,
 //! and products.
 
-use super::{Combination, Fold, ReduceBytes};
+use super::Fold;
+use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
@@ -32,19 +33,17 @@ pub enum StoredReduction {
     },
 }
 
+/// Most bytes whose sum is known to fit into 32 bits.
+pub const MOST_ADDED: usize = 1 << 23;
+
 /// A prepared reduction of `u8` or `i8` over any axes.
 #[derive(Debug, Clone)]
 pub struct ReduceStored<T> {
     reduction: StoredReduction,
-    method: Method,
+    vectors: Vectors,
+    /// Of more elements than vectors add up.
+    one_by_one: Option<Fold>,
     stored: PhantomData<T>,
-}
-
-#[derive(Debug, Clone)]
-enum Method {
-    Vectors(ReduceBytes),
-    /// More elements than vectors add up.
-    OneByOne(Fold),
 }
 
 impl<T: Byte> ReduceStored<T> {
@@ -65,11 +64,10 @@ impl<T: Byte> ReduceStored<T> {
                 Combination::Sum
             }
         };
-        let method = match ReduceBytes::prepare(set, combination, lengths, reduced) {
-            Some(vectors) => Method::Vectors(vectors),
-            None => Method::OneByOne(Fold::prepare(lengths, reduced)),
-        };
-        Self { reduction, method, stored: PhantomData }
+        let vectors = Vectors::prepare(set, combination, lengths, reduced);
+        let is_long = combination == Combination::Sum && vectors.axes.count > MOST_ADDED;
+        let one_by_one = is_long.then(|| Fold::prepare(lengths, reduced));
+        Self { reduction, vectors, one_by_one, stored: PhantomData }
     }
 
     /// Computes the output.
@@ -79,8 +77,9 @@ impl<T: Byte> ReduceStored<T> {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Sums of bytes.
     pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         match self.reduction {
-            StoredReduction::Max => self.extreme(team, input, output, T::RANGE.0, i32::max),
-            StoredReduction::Min => self.extreme(team, input, output, T::RANGE.1, i32::min),
+            StoredReduction::Max | StoredReduction::Min => {
+                self.vectors.run(team, input, output, T::nearest);
+            }
             StoredReduction::Mean { zero_point } => {
                 self.mean(team, input, output, zero_point, |steps, count| {
                     T::nearest(zero_point.saturating_add((steps / count).round() as i32))
@@ -96,22 +95,6 @@ impl<T: Byte> ReduceStored<T> {
         }
     }
 
-    fn extreme(
-        &self,
-        team: &mut Team,
-        input: &[T],
-        output: &mut [T],
-        first: i32,
-        step: impl Fn(i32, i32) -> i32 + Sync,
-    ) {
-        match &self.method {
-            Method::Vectors(vectors) => vectors.run(team, input, output, T::nearest),
-            Method::OneByOne(fold) => {
-                fold.run(team, input, output, first, |it, x: T| step(it, x.wide()), T::nearest);
-            }
-        }
-    }
-
     /// What becomes of the sum of the numbers' distances from the zero point, and of their count.
     #[allow(clippy::cast_precision_loss)] // Sums of bytes.
     fn mean(
@@ -122,19 +105,14 @@ impl<T: Byte> ReduceStored<T> {
         zero_point: i32,
         finish: impl Fn(f64, f64) -> T + Sync,
     ) {
-        match &self.method {
-            Method::Vectors(vectors) => {
-                let count = vectors.count() as f64;
-                // What of the sum stands for 0.
-                let zeros = f64::from(zero_point) * count;
-                vectors.run(team, input, output, |sum| finish(f64::from(sum) - zeros, count));
-            }
-            Method::OneByOne(fold) => {
-                let count = fold.count() as f64;
-                let add = |sum: i64, x: T| sum + (i64::from(x.wide()) - i64::from(zero_point));
-                fold.run(team, input, output, 0, add, |sum| finish(sum as f64, count));
-            }
+        let count = self.vectors.axes.count as f64;
+        if let Some(fold) = &self.one_by_one {
+            let add = |sum: i64, x: T| sum + (i64::from(x.wide()) - i64::from(zero_point));
+            return fold.run(team, input, output, 0, add, |sum| finish(sum as f64, count));
         }
+        // What of the sum stands for 0.
+        let zeros = f64::from(zero_point) * count;
+        self.vectors.run(team, input, output, |sum| finish(f64::from(sum) - zeros, count));
     }
 }
 
@@ -241,9 +219,9 @@ mod tests {
                 range: (0, 200),
             },
         ] {
-            let kernel = |method| ReduceStored { reduction, method, stored: PhantomData };
             let fast = ReduceStored::prepare(InstructionSet::best(), reduction, &[2, 500], &[1]);
-            let slow = kernel(Method::OneByOne(Fold::prepare(&[2, 500], &[1])));
+            let one_by_one = Some(Fold::prepare(&[2, 500], &[1]));
+            let slow = ReduceStored { one_by_one, ..fast.clone() };
             let (mut of_fast, mut of_slow) = ([0_u8; 2], [0_u8; 2]);
             fast.run(&mut Team::alone(), &input, &mut of_fast);
             slow.run(&mut Team::alone(), &input, &mut of_slow);

@@ -1,7 +1,6 @@
 //! [`Reduce`]: sums, means and extremes of float32, in vectors.
 
-use super::Combination;
-use super::vectors::Vectors;
+use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;

@@ -1,8 +1,10 @@
 //! Reductions and normalizations against their definitions in double precision.
 
+use super::vectors::{Combination, Vectors};
 use super::*;
 use crate::InstructionSet;
 use crate::team::Team;
+use crate::vector::Byte;
 use proptest::prelude::*;
 
 /// The elements that belong to each output element.
@@ -59,6 +61,38 @@ fn check(lengths: &[usize], reduced: &[usize], seed: u64) {
     let expected: Vec<f64> =
         groups.iter().map(|group| group.iter().map(|x| f64::from(*x)).product()).collect();
     assert_eq!(output, expected);
+}
+
+fn check_bytes<T: Byte>(lengths: &[usize], reduced: &[usize], seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let input: Vec<T> = (0..lengths.iter().product())
+        .map(|_| T::nearest(random.i32(T::RANGE.0..=T::RANGE.1)))
+        .collect();
+    type Step = fn(i32, i32) -> i32;
+    let steps: [(Combination, Step, i32); 3] = [
+        (Combination::Sum, |a, b| a + b, 0),
+        (Combination::Max, i32::max, T::RANGE.0),
+        (Combination::Min, i32::min, T::RANGE.1),
+    ];
+    for (combination, step, nothing) in steps {
+        let groups = groups(&input, lengths, reduced).into_iter();
+        let expected: Vec<i32> =
+            groups.map(|group| group.into_iter().map(T::wide).fold(nothing, step)).collect();
+        for set in InstructionSet::available() {
+            let kernel = Vectors::prepare(set, combination, lengths, reduced);
+            let mut found = vec![7; expected.len()];
+            kernel.run(&mut Team::new(2), &input, &mut found, |it| it);
+            assert_eq!(found, expected, "{set} {combination:?} {lengths:?} {reduced:?}");
+        }
+    }
+}
+
+#[test]
+fn shapes_of_models_in_bytes() {
+    check_bytes::<u8>(&[1, 7, 7, 576], &[1, 2], 1);
+    check_bytes::<i8>(&[2, 300, 77], &[2], 2);
+    check_bytes::<u8>(&[300, 700], &[0, 1], 3);
+    check_bytes::<i8>(&[5, 3, 2, 40], &[0, 2], 4);
 }
 
 #[test]
@@ -181,5 +215,18 @@ proptest! {
     ) {
         let reduced: Vec<usize> = (0..lengths.len()).filter(|axis| mask >> axis & 1 == 1).collect();
         check(&lengths, &reduced, seed);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_axes_of_bytes(
+        lengths in prop::collection::vec(prop_oneof![0..6_usize, 60..70_usize], 1..4),
+        mask in 0..16_usize,
+        seed: u64,
+    ) {
+        let reduced: Vec<usize> = (0..lengths.len()).filter(|axis| mask >> axis & 1 == 1).collect();
+        check_bytes::<u8>(&lengths, &reduced, seed);
+        check_bytes::<i8>(&lengths, &reduced, seed);
     }
 }

@@ -7,7 +7,7 @@ use crate::vector::{Byte, Isa, Kernel, Simd};
 
 /// What elements become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Combination {
+pub(super) enum Combination {
     /// The sum.
     Sum,
     /// The greatest.
