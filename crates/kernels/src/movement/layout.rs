@@ -12,6 +12,27 @@ fn contiguous(lengths: &[usize]) -> Vec<usize> {
     strides
 }
 
+/// Axes of these lengths and strides.
+fn axes(
+    lengths: &[usize],
+    input_strides: impl IntoIterator<Item = isize>,
+    output_strides: &[usize],
+) -> Vec<Axis> {
+    let all = lengths.iter().zip(input_strides).zip(output_strides);
+    all.map(|((length, input_stride), output_stride)| Axis {
+        length: *length,
+        input_stride,
+        output_stride: *output_stride,
+    })
+    .collect()
+}
+
+/// Where the element with these indexes is.
+fn place(indexes: &[usize], strides: &[usize]) -> usize {
+    let all = indexes.iter().zip(strides);
+    all.fold(0, |place, (index, stride)| place.wrapping_add(index.wrapping_mul(*stride)))
+}
+
 impl StridedCopy {
     /// TRANSPOSE: axis `k` of the output is axis `permutation[k]` of a contiguous input.
     ///
@@ -23,16 +44,8 @@ impl StridedCopy {
         assert!(sorted.into_iter().eq(0..lengths.len()), "{permutation:?} is no permutation");
         let of_input = contiguous(lengths);
         let output: Vec<usize> = permutation.iter().map(|axis| lengths[*axis]).collect();
-        let axes: Vec<Axis> = permutation
-            .iter()
-            .zip(contiguous(&output))
-            .map(|(axis, output_stride)| Axis {
-                length: lengths[*axis],
-                input_stride: of_input[*axis].cast_signed(),
-                output_stride,
-            })
-            .collect();
-        Self::prepare(&axes, 0, 0)
+        let input_strides = permutation.iter().map(|axis| of_input[*axis].cast_signed());
+        Self::prepare(&axes(&output, input_strides, &contiguous(&output)), 0, 0)
     }
 
     /// SLICE and STRIDED_SLICE: for each axis of a contiguous input the first index, the step to the next
@@ -49,24 +62,16 @@ impl StridedCopy {
         let (of_input, of_output) = (contiguous(lengths), contiguous(counts));
         if !counts.contains(&0) {
             for axis in 0..rank {
-                let last = i128::try_from(counts[axis] - 1).unwrap_or(i128::MAX);
-                let step = i128::try_from(steps[axis]).unwrap_or(i128::MAX);
-                let begin = i128::try_from(begin[axis]).unwrap_or(i128::MAX);
-                let length = i128::try_from(lengths[axis]).unwrap_or(i128::MAX);
+                let [last, begin, length] =
+                    [counts[axis] - 1, begin[axis], lengths[axis]].map(|it| it as i128);
+                let end = begin + last * steps[axis] as i128;
                 let inside = 0..length;
-                let end = begin.saturating_add(last.saturating_mul(step));
                 assert!(inside.contains(&begin) && inside.contains(&end), "a slice of the outside");
             }
         }
-        let axes: Vec<Axis> = (0..rank)
-            .map(|axis| Axis {
-                length: counts[axis],
-                input_stride: steps[axis].wrapping_mul(of_input[axis].cast_signed()),
-                output_stride: of_output[axis],
-            })
-            .collect();
-        let start = begin.iter().zip(&of_input).map(|(begin, stride)| begin.wrapping_mul(*stride));
-        Self::prepare(&axes, start.fold(0, usize::wrapping_add), 0)
+        let all = steps.iter().zip(&of_input);
+        let input_strides = all.map(|(step, stride)| step.wrapping_mul(stride.cast_signed()));
+        Self::prepare(&axes(counts, input_strides, &of_output), place(begin, &of_input), 0)
     }
 
     /// A contiguous tensor's place inside of a contiguous larger one of the same rank: an input of
@@ -85,15 +90,8 @@ impl StridedCopy {
             );
         }
         let (of_input, of_output) = (contiguous(lengths), contiguous(output));
-        let axes: Vec<Axis> = (0..rank)
-            .map(|axis| Axis {
-                length: lengths[axis],
-                input_stride: of_input[axis].cast_signed(),
-                output_stride: of_output[axis],
-            })
-            .collect();
-        let start = at.iter().zip(&of_output).map(|(at, stride)| at.wrapping_mul(*stride));
-        Self::prepare(&axes, 0, start.fold(0, usize::wrapping_add))
+        let input_strides = of_input.into_iter().map(usize::cast_signed);
+        Self::prepare(&axes(lengths, input_strides, &of_output), 0, place(at, &of_output))
     }
 
     /// Axes of what [`Self::mirror_pad`] is meant for, at most: each may be cut into three spans, and every

@@ -1,7 +1,7 @@
 //! [`Neon`]: vectors of 8 numbers, each in two registers.
 #![allow(unsafe_code)]
 
-use super::registers::{copies, first, first_mut};
+use super::registers::{copies, first, first_mut, registers};
 use super::{Kernel, Simd, WORDS};
 use std::arch::aarch64::*;
 
@@ -9,6 +9,7 @@ const LANES: usize = 8;
 type Floats = float32x4x2_t;
 type Integers = int32x4x2_t;
 type Mask = uint32x4x2_t;
+type Words = int16x8x2_t;
 
 /// Every 64-bit ARM processor has NEON.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ impl Neon {
 }
 
 /// Methods that are the same on both registers.
-macro_rules! registers {
+macro_rules! halves {
     ($($wrap:ident fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = |$($part:ident),*| $value:expr;)*) => {$(
         #[inline(always)]
         fn $name(self, $($argument: $type),*) -> $result {
@@ -44,11 +45,11 @@ impl Simd for Neon {
     type F = Floats;
     type I = Integers;
     type M = Mask;
-    type W = int16x8x2_t;
+    type W = Words;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16; // Of two registers each.
 
-    registers! {
+    halves! {
         float32x4x2_t fn add(a: Floats, b: Floats) -> Floats = |a, b| vaddq_f32(a, b);
         float32x4x2_t fn sub(a: Floats, b: Floats) -> Floats = |a, b| vsubq_f32(a, b);
         float32x4x2_t fn mul(a: Floats, b: Floats) -> Floats = |a, b| vmulq_f32(a, b);
@@ -76,8 +77,8 @@ impl Simd for Neon {
         int32x4x2_t fn ixor(a: Integers, b: Integers) -> Integers = |a, b| veorq_s32(a, b);
         int32x4x2_t fn imin(a: Integers, b: Integers) -> Integers = |a, b| vminq_s32(a, b);
         int32x4x2_t fn imax(a: Integers, b: Integers) -> Integers = |a, b| vmaxq_s32(a, b);
-        int16x8x2_t fn wadd(a: int16x8x2_t, b: int16x8x2_t) -> int16x8x2_t = |a, b| vaddq_s16(a, b);
-        int16x8x2_t fn wsub(a: int16x8x2_t, b: int16x8x2_t) -> int16x8x2_t = |a, b| vsubq_s16(a, b);
+        int16x8x2_t fn wadd(a: Words, b: Words) -> Words = |a, b| vaddq_s16(a, b);
+        int16x8x2_t fn wsub(a: Words, b: Words) -> Words = |a, b| vsubq_s16(a, b);
         int32x4x2_t fn doubling_high(a: Integers, b: Integers) -> Integers = |a, b| {
             // Bits 31 to 62 of the rounded products.
             let low = vmull_s32(vget_low_s32(a), vget_low_s32(b));
@@ -86,50 +87,63 @@ impl Simd for Neon {
         };
     }
 
-    copies!();
-
-    #[inline(always)]
-    fn splat(self, value: f32) -> Floats {
-        // SAFETY: every processor of the target has NEON.
-        let value = unsafe { vdupq_n_f32(value) };
-        float32x4x2_t(value, value)
-    }
-    #[inline(always)]
-    fn isplat(self, value: i32) -> Integers {
-        // SAFETY: every processor of the target has NEON.
-        let value = unsafe { vdupq_n_s32(value) };
-        int32x4x2_t(value, value)
-    }
-    #[inline(always)]
-    fn wsplat(self, value: i16) -> int16x8x2_t {
-        // SAFETY: every processor of the target has NEON.
-        let value = unsafe { vdupq_n_s16(value) };
-        int16x8x2_t(value, value)
-    }
-    #[inline(always)]
-    fn wload_u8(self, from: &[u8; WORDS]) -> int16x8x2_t {
-        let bytes: uint8x16_t = bytemuck::cast(*from);
-        // SAFETY: every processor of the target has NEON.
-        unsafe {
+    registers! {
+        fn splat(self, value: f32) -> Floats = float32x4x2_t(vdupq_n_f32(value), vdupq_n_f32(value));
+        fn isplat(self, value: i32) -> Integers = int32x4x2_t(vdupq_n_s32(value), vdupq_n_s32(value));
+        fn wsplat(self, value: i16) -> Words = int16x8x2_t(vdupq_n_s16(value), vdupq_n_s16(value));
+        fn wload_u8(self, from: &[u8; WORDS]) -> Words = {
+            let bytes: uint8x16_t = bytemuck::cast(*from);
             let (low, high) = (vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
             int16x8x2_t(vreinterpretq_s16_u16(low), vreinterpretq_s16_u16(high))
-        }
-    }
-    #[inline(always)]
-    fn wload_i8(self, from: &[i8; WORDS]) -> int16x8x2_t {
-        let bytes: int8x16_t = bytemuck::cast(*from);
-        // SAFETY: every processor of the target has NEON.
-        unsafe { int16x8x2_t(vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)) }
-    }
-    #[inline(always)]
-    fn wshift_left(self, a: int16x8x2_t, count: u32) -> int16x8x2_t {
-        // SAFETY: every processor of the target has NEON.
-        unsafe {
+        };
+        fn wload_i8(self, from: &[i8; WORDS]) -> Words = {
+            let bytes: int8x16_t = bytemuck::cast(*from);
+            int16x8x2_t(vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes))
+        };
+        fn wshift_left(self, a: Words, count: u32) -> Words = {
             #[allow(clippy::cast_possible_truncation)] // Up to 15.
             let count = vdupq_n_s16(count as i16);
             int16x8x2_t(vshlq_s16(a.0, count), vshlq_s16(a.1, count))
-        }
+        };
+        fn sum(self, a: Floats) -> f32 = vaddvq_f32(vaddq_f32(a.0, a.1));
+        fn greatest(self, a: Floats) -> f32 = vmaxvq_f32(vmaxq_f32(a.0, a.1));
+        // Conversions of floats of 16 bits are a part of what every processor has.
+        fn load_f16(self, from: &[u16]) -> Floats = {
+            let halves: uint16x8_t = bytemuck::cast(*first::<_, LANES>(from));
+            let halves = vreinterpretq_f16_u16(halves);
+            float32x4x2_t(vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves))
+        };
+        fn store_f16(self, value: Floats, to: &mut [u16]) = {
+            let halves = vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(value.0), value.1));
+            *first_mut::<_, LANES>(to) = bytemuck::cast(halves);
+        };
+        fn shift_left(self, a: Integers, count: u32) -> Integers = {
+            let count = vdupq_n_s32(count.cast_signed());
+            int32x4x2_t(vshlq_s32(a.0, count), vshlq_s32(a.1, count))
+        };
+        fn shift_right(self, a: Integers, count: u32) -> Integers = {
+            // A negative count shifts right.
+            let count = vdupq_n_s32(-count.cast_signed());
+            int32x4x2_t(vshlq_s32(a.0, count), vshlq_s32(a.1, count))
+        };
+        fn load_u8(self, from: &[u8]) -> Integers = {
+            let bytes: uint8x8_t = bytemuck::cast(*first::<_, LANES>(from));
+            let words = vreinterpretq_s16_u16(vmovl_u8(bytes));
+            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
+        };
+        fn load_i8(self, from: &[i8]) -> Integers = {
+            let bytes: int8x8_t = bytemuck::cast(*first::<_, LANES>(from));
+            let words = vmovl_s8(bytes);
+            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
+        };
+        fn store_u8(self, value: Integers, to: &mut [u8]) =
+            *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
+        fn store_i8(self, value: Integers, to: &mut [i8]) =
+            *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
     }
+
+    copies!();
+
     #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> Floats {
         let fill = self.splat(fill).0;
@@ -141,71 +155,6 @@ impl Simd for Neon {
         let (low, high) = to.split_at_mut(to.len().min(4));
         store_up_to_4(value.0, low);
         store_up_to_4(value.1, high);
-    }
-    #[inline(always)]
-    fn sum(self, a: Floats) -> f32 {
-        // SAFETY: every processor of the target has NEON.
-        unsafe { vaddvq_f32(vaddq_f32(a.0, a.1)) }
-    }
-    #[inline(always)]
-    fn greatest(self, a: Floats) -> f32 {
-        // SAFETY: every processor of the target has NEON.
-        unsafe { vmaxvq_f32(vmaxq_f32(a.0, a.1)) }
-    }
-    #[inline(always)]
-    fn load_f16(self, from: &[u16]) -> Floats {
-        let halves: uint16x8_t = bytemuck::cast(*first::<_, LANES>(from));
-        // SAFETY: every processor of the target has NEON, of which conversions are a part.
-        unsafe {
-            let halves = vreinterpretq_f16_u16(halves);
-            float32x4x2_t(vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves))
-        }
-    }
-    #[inline(always)]
-    fn store_f16(self, value: Floats, to: &mut [u16]) {
-        // SAFETY: every processor of the target has NEON, of which conversions are a part.
-        let halves =
-            unsafe { vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(value.0), value.1)) };
-        *first_mut::<_, LANES>(to) = bytemuck::cast(halves);
-    }
-    #[inline(always)]
-    fn shift_left(self, a: Integers, count: u32) -> Integers {
-        let count = self.isplat(count.cast_signed());
-        // SAFETY: every processor of the target has NEON.
-        unsafe { int32x4x2_t(vshlq_s32(a.0, count.0), vshlq_s32(a.1, count.1)) }
-    }
-    #[inline(always)]
-    fn shift_right(self, a: Integers, count: u32) -> Integers {
-        // A negative count shifts right.
-        let count = self.isplat(-count.cast_signed());
-        // SAFETY: every processor of the target has NEON.
-        unsafe { int32x4x2_t(vshlq_s32(a.0, count.0), vshlq_s32(a.1, count.1)) }
-    }
-    #[inline(always)]
-    fn load_u8(self, from: &[u8]) -> Integers {
-        let bytes: uint8x8_t = bytemuck::cast(*first::<_, LANES>(from));
-        // SAFETY: every processor of the target has NEON.
-        unsafe {
-            let words = vreinterpretq_s16_u16(vmovl_u8(bytes));
-            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
-        }
-    }
-    #[inline(always)]
-    fn load_i8(self, from: &[i8]) -> Integers {
-        let bytes: int8x8_t = bytemuck::cast(*first::<_, LANES>(from));
-        // SAFETY: every processor of the target has NEON.
-        unsafe {
-            let words = vmovl_s8(bytes);
-            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
-        }
-    }
-    #[inline(always)]
-    fn store_u8(self, value: Integers, to: &mut [u8]) {
-        *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
-    }
-    #[inline(always)]
-    fn store_i8(self, value: Integers, to: &mut [i8]) {
-        *first_mut::<_, LANES>(to) = bytemuck::cast(narrow(value));
     }
 }
 

@@ -14,18 +14,18 @@ pub(super) fn first_mut<T, const COUNT: usize>(to: &mut [T]) -> &mut [T; COUNT] 
 }
 
 /// Methods of vectors that are there only on processors which have the instructions, each of a few instructions.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! registers {
     ($(fn $name:ident($self:ident $(, $argument:ident: $type:ty)*) $(-> $result:ty)? = $value:expr;)*) => {$(
         #[inline(always)]
-        #[allow(unused_unsafe)] // Some have arrays alone.
+        #[allow(unused_unsafe)] // Some have arrays alone, or call others.
         fn $name($self, $($argument: $type),*) $(-> $result)? {
             // SAFETY: `self` proves that the processor has the instructions, which only work on registers.
             unsafe { $value }
         }
     )*};
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use registers;
 
 /// The methods of [`Simd`](super::Simd) that only copy whole vectors.
