@@ -7,6 +7,8 @@ mod product;
 mod recoded;
 mod sum;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use prelu::QuantizedPrelu;
 pub use product::QuantizedProduct;

@@ -23,13 +23,13 @@ const EXTRA_BITS: u32 = 20;
 #[derive(Debug, Clone)]
 pub struct QuantizedSum<T> {
     exact: Exact,
-    variant: Variant,
+    pub(super) variant: Variant,
     stored: PhantomData<T>,
 }
 
 /// How sums are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Variant {
+pub(super) enum Variant {
     /// One by one; for scales that no real model has.
     Scalar,
     /// In vectors of integers.
@@ -40,7 +40,7 @@ enum Variant {
 
 /// The sum by its definition.
 #[derive(Debug, Clone, Copy)]
-struct Exact {
+pub(super) struct Exact {
     zero_points: [i32; 3],
     multipliers: [Multiplier; 3],
     sign: Sign,
@@ -127,7 +127,12 @@ impl<T: Byte> PairFunction for QuantizedSum<T> {
 }
 
 impl Exact {
-    fn new(inputs: [Quantization; 2], output: Quantization, sign: Sign, range: (i32, i32)) -> Self {
+    pub(super) fn new(
+        inputs: [Quantization; 2],
+        output: Quantization,
+        sign: Sign,
+        range: (i32, i32),
+    ) -> Self {
         let [a, b] = inputs;
         let common = 2.0 * f64::from(a.scale.max(b.scale));
         let extra = f64::from(1 << EXTRA_BITS);
@@ -160,7 +165,7 @@ impl Exact {
             && self.zero_points.iter().all(|zero| (T::RANGE.0..=T::RANGE.1).contains(zero))
     }
 
-    fn scalar<T: Byte>(&self, x: T, y: T) -> T {
+    pub(super) fn scalar<T: Byte>(&self, x: T, y: T) -> T {
         let [of_a, of_b, of_sum] = self.multipliers;
         let [zero_of_a, zero_of_b, zero] = self.zero_points;
         let x = of_a.apply(x.wide().wrapping_sub(zero_of_a).wrapping_shl(EXTRA_BITS));
@@ -311,110 +316,6 @@ impl<T: Byte> Kernel for Block<'_, T> {
                     simd.to_i32(sum)
                 });
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::elementwise::Pairs;
-    use proptest::prelude::*;
-
-    fn check<T: Byte>(
-        inputs: [Quantization; 2],
-        output: Quantization,
-        sign: Sign,
-        range: (i32, i32),
-    ) -> Vec<Variant> {
-        let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
-        let expected = Exact::new(inputs, output, sign, range);
-        let expected: Vec<T> =
-            all.iter().flat_map(|x| all.iter().map(move |y| expected.scalar(*x, *y))).collect();
-        InstructionSet::available()
-            .map(|set| {
-                let shapes = [&[256, 1][..], &[256][..]];
-                let sum = QuantizedSum::<T>::new(set, inputs, output, sign, range);
-                let variant = sum.variant;
-                let mut prepared = Pairs::prepare(set, shapes, sum);
-                for variant in [variant, Variant::Integers] {
-                    if variant == Variant::Integers && prepared.function.variant == Variant::Scalar
-                    {
-                        continue;
-                    }
-                    prepared.function.variant = variant;
-                    let mut found = vec![T::zeroed(); expected.len()];
-                    prepared.run(&mut Team::new(2), &all, &all, &mut found);
-                    assert!(found == expected, "{set} {variant:?}");
-                }
-                variant
-            })
-            .collect()
-    }
-
-    fn quantization(scale: f32, zero_point: i32) -> Quantization {
-        Quantization { scale, zero_point }
-    }
-
-    #[test]
-    fn floats_serve_most_models() {
-        let mut random = fastrand::Rng::with_seed(3);
-        let mut floats = 0;
-        for _ in 0..20 {
-            let mut any = || quantization(0.02 + 0.1 * random.f32(), random.i32(-128..20));
-            let variants = check::<i8>([any(), any()], any(), Sign::Plus, (-128, 127));
-            floats += usize::from(matches!(variants.last(), Some(Variant::Floats { .. })));
-        }
-        println!("{floats} of 20");
-        assert!(floats >= 10, "{floats} of 20");
-    }
-
-    #[test]
-    fn hopeless_scales_do_no_harm() {
-        let one = quantization(1.0, 0);
-        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-38, 1e38] {
-            check::<i8>([one, quantization(scale, 5)], one, Sign::Plus, (-128, 127));
-            check::<u8>([one, one], quantization(scale, 128), Sign::Minus, (0, 255));
-        }
-        check::<u8>([one, quantization(1.0, i32::MIN)], one, Sign::Plus, (-1000, 1000));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 12 }))]
-
-        #[test]
-        fn all_pairs_of_operands(
-            scales in proptest::array::uniform3(prop_oneof![0.001..1.0_f32, Just(0.5), Just(0.25)]),
-            zeros in proptest::array::uniform3(0..256),
-            minus: bool,
-        ) {
-            let sign = if minus { Sign::Minus } else { Sign::Plus };
-            let of = |index: usize, offset| quantization(scales[index], zeros[index] - offset);
-            check::<u8>([of(0, 0), of(1, 0)], of(2, 0), sign, (3, 250));
-            check::<i8>([of(0, 128), of(1, 128)], of(2, 128), sign, (-128, 127));
-        }
-    }
-
-    #[test]
-    fn all_lengths() {
-        let (a, b) = (quantization(0.03, 3), quantization(0.05, -7));
-        for length in 0..70 {
-            let x: Vec<i8> = (0..length).map(|it| T(it * 37)).collect();
-            let y: Vec<i8> = (0..length).map(|it| T(it * 11 + 5)).collect();
-            let exact = Exact::new([a, b], a, Sign::Plus, (-128, 127));
-            let expected: Vec<i8> = x.iter().zip(&y).map(|(x, y)| exact.scalar(*x, *y)).collect();
-            for set in InstructionSet::available() {
-                let shape = [x.len()];
-                let sum = QuantizedSum::new(set, [a, b], a, Sign::Plus, (-128, 127));
-                let sum = Pairs::prepare(set, [&shape, &shape], sum);
-                let mut found = vec![0_i8; x.len()];
-                sum.run(&mut Team::alone(), &x, &y, &mut found);
-                assert_eq!(found, expected);
-            }
-        }
-        #[allow(non_snake_case, clippy::cast_possible_truncation)]
-        fn T(value: i32) -> i8 {
-            value as i8
         }
     }
 }
