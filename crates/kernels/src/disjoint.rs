@@ -1,6 +1,5 @@
 //! [`DisjointOutput`]: one output that several tasks write, each its own elements.
 #![allow(unsafe_code)]
-#![allow(dead_code)] // For kernels to come.
 
 use std::marker::PhantomData;
 

@@ -6,6 +6,7 @@ use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -341,10 +342,8 @@ impl Kernel for Narrow<'_> {
 }
 
 /// A number that is rounded to float16.
-pub(crate) trait Wide: Copy + Send + Sync {
+pub(crate) trait Wide: Pod + Send + Sync {
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::F;
-
-    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F;
 }
 
 impl Wide for f32 {
@@ -352,24 +351,12 @@ impl Wide for f32 {
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
         simd.load(from)
     }
-
-    #[inline(always)]
-    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F {
-        simd.load_partial(from, 0.0)
-    }
 }
 
 impl Wide for i32 {
     #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
         simd.to_f32(simd.iload(from))
-    }
-
-    #[inline(always)]
-    fn load_partial<S: Simd>(simd: S, from: &[Self]) -> S::F {
-        let mut all = [0; 16];
-        all[..from.len()].copy_from_slice(from);
-        Self::load(simd, &all)
     }
 }
 
@@ -404,7 +391,9 @@ impl<T: Wide> Kernel for Round<'_, T> {
             simd.store_f16(T::load(simd, input), &mut halves);
             simd.store(simd.load_f16(&halves), output);
         }
-        simd.store_f16(T::load_partial(simd, inputs.remainder()), &mut halves);
+        let mut rest = [T::zeroed(); 16];
+        rest[..inputs.remainder().len()].copy_from_slice(inputs.remainder());
+        simd.store_f16(T::load(simd, &rest), &mut halves);
         simd.store_partial(simd.load_f16(&halves), outputs.into_remainder());
     }
 }

@@ -68,7 +68,10 @@ impl Step<'_> {
             let sequence = first + index;
             if lstm.layer_norm.is_none() {
                 // SAFETY: this panel's units are this task's alone.
-                unsafe { lstm.update(simd, sequence, panel, gates, cells, hiddens) };
+                unsafe {
+                    lstm.update_cell(simd, sequence, panel, gates, cells);
+                    lstm.update_hidden(simd, sequence, panel, gates, cells, hiddens);
+                }
                 continue;
             }
             for (at, gates) in gates.iter().enumerate() {
@@ -237,25 +240,6 @@ impl Lstm {
         let first = (panel * UNIT_VECTORS + vector) * S::LANES;
         let count = self.shape.units.saturating_sub(first).min(S::LANES);
         (row * self.shape.units + first.min(self.shape.units), count)
-    }
-
-    /// # Safety
-    /// The panel's units of the sequence are the caller's alone.
-    #[inline(always)]
-    unsafe fn update<S: Simd>(
-        &self,
-        simd: S,
-        sequence: usize,
-        panel: usize,
-        gates: &[S::F; VECTORS],
-        cells: &DisjointOutput<'_, f32>,
-        hiddens: &DisjointOutput<'_, f32>,
-    ) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            self.update_cell(simd, sequence, panel, gates, cells);
-            self.update_hidden(simd, sequence, panel, gates, cells, hiddens);
-        }
     }
 
     /// # Safety
