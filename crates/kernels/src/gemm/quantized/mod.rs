@@ -32,7 +32,6 @@ pub(crate) use block::Block;
 pub(crate) use bytes::ByteMatrix;
 pub(crate) use grid::Grid;
 pub(crate) use pack::{Matrix, Source, WORD_PIECE};
-pub(crate) use problem::Common;
 pub(crate) use variant::Variant;
 
 use crate::requantize::ChannelLanes;

@@ -11,8 +11,9 @@
 mod avx2;
 mod chunks;
 
+use super::problem::Common;
 use super::variant::LEAST_ROWS;
-use super::{Common, DEPTH, Matrix, Source, Variant};
+use super::{DEPTH, Matrix, Source, Variant};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Weights};
 use crate::requantize::{Form, LANES, Requantization};
