@@ -1,8 +1,8 @@
 //! Fully connected layers of float32.
 //!
-//! Those of quantized values are convolutions of images of one pixel, see
-//! [`fully_connected`](crate::convolution::quantized::Convolution::fully_connected); those of floats with 8-bit
-//! weights are in [`dynamic`](crate::dynamic).
+//! Those of quantized values are [convolutions](crate::convolution::quantized) in which each row is a pixel, see
+//! [`matrix_product`](crate::convolution::Shape::matrix_product); those of floats with 8-bit weights are in
+//! [`dynamic`](crate::dynamic).
 #![allow(unsafe_code)]
 
 mod stream;
