@@ -120,6 +120,8 @@ impl Access {
 pub(crate) struct Taps<'a> {
     shape: &'a Shape,
     access: Access,
+    /// See [`Access::segments`]: it is asked for each tile.
+    segments: [usize; 2],
     input: Image<'a, f32>,
     /// As many zeros as the input has channels, or a row of the filter sees values.
     zeros: &'a [f32],
@@ -139,7 +141,7 @@ impl<'a> Taps<'a> {
         assert!(wanted.is_ok_and(|wanted| zeros.len() >= wanted), "too few zeros");
         let is_contiguous = input.pixel_stride == shape.input_channels;
         assert!(access != Access::Spans || is_contiguous, "gaps in a span");
-        Self { shape, access, input, zeros }
+        Self { shape, access, segments: access.segments(shape), input, zeros }
     }
 
     /// The address of a pixel's first channel.
@@ -265,11 +267,11 @@ impl<'a> Taps<'a> {
 // `filter[1] - 1` pixels on or more; and there are no gaps between pixels.
 unsafe impl Rows for Taps<'_> {
     fn segments(&self) -> usize {
-        self.access.segments(self.shape)[0]
+        self.segments[0]
     }
 
     fn segment_depth(&self) -> usize {
-        self.access.segments(self.shape)[1]
+        self.segments[1]
     }
 
     fn groups(&self) -> usize {
