@@ -50,13 +50,14 @@ impl Portable {
     ) {
         let depth = shape.group_input_channels();
         let signedness = self.activations.signedness;
+        let seen = shape.seen_pixels(at);
         for (channel, output) in outputs.iter_mut().enumerate() {
             if pace.is_over(1) {
                 return;
             }
             let group = channel / shape.group_output_channels();
             let mut sum = self.bias[channel];
-            for (tap, pixel) in shape.seen_pixels(at) {
+            for (tap, pixel) in seen.clone() {
                 if pace.is_over(1) {
                     return;
                 }
