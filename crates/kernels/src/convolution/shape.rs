@@ -231,25 +231,6 @@ impl Shape {
         (image * self.input[0] + y) * self.input[1] + x
     }
 
-    /// The taps through which the output pixel `x` of a line, counted through all images, sees the input, and the number of the
-    /// input pixel of each.
-    #[inline(always)]
-    pub(crate) fn seen_pixels(
-        &self,
-        [line, x]: [usize; 2],
-    ) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
-        let (image, y) = (line / self.output[0], line % self.output[0]);
-        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * self.stride[axis]);
-        let columns = self.seen_taps(1, x);
-        self.seen_taps(0, y).flat_map(move |i| {
-            let input_y = top + i * self.dilation[0] - self.padding_before[0];
-            columns.clone().map(move |j| {
-                let input_x = left + j * self.dilation[1] - self.padding_before[1];
-                (i * self.filter[1] + j, self.input_pixel([image, input_y, input_x]))
-            })
-        })
-    }
-
     /// The output positions from the first to before the second see nothing but the input through
     /// all taps of an axis; those before and behind see padding.
     pub fn interior(&self, axis: usize) -> (usize, usize) {

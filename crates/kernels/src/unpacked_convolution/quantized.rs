@@ -203,8 +203,18 @@ impl<'a> Pixel<'a> {
     #[inline(always)]
     fn taps(self) -> impl Iterator<Item = (usize, &'a [u8])> + Clone {
         let shape = &self.convolution.shape;
-        shape.seen_pixels(self.at).map(move |(tap, pixel)| {
-            (tap, &self.input.values[pixel * self.input.pixel_stride..][..shape.input_channels])
+        let [line, x] = self.at;
+        let (image, y) = (line / shape.output[0], line % shape.output[0]);
+        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
+        let columns = shape.seen_taps(1, x);
+        shape.seen_taps(0, y).flat_map(move |i| {
+            let input_y = top + i * shape.dilation[0] - shape.padding_before[0];
+            columns.clone().map(move |j| {
+                let input_x = left + j * shape.dilation[1] - shape.padding_before[1];
+                let start = shape.input_pixel([image, input_y, input_x]) * self.input.pixel_stride;
+                let values = &self.input.values[start..start + shape.input_channels];
+                (i * shape.filter[1] + j, values)
+            })
         })
     }
 

@@ -44,30 +44,36 @@ impl Portable {
     fn pixel(
         &self,
         Pass { shape, input, .. }: &Pass<'_>,
-        at: [usize; 2],
+        [batch, y, x]: [usize; 3],
         outputs: &mut [u8],
         pace: &mut Pace<'_>,
     ) {
         let depth = shape.group_input_channels();
         let signedness = self.activations.signedness;
-        let seen = shape.seen_pixels(at);
+        let (rows, columns) = (shape.seen_taps(0, y), shape.seen_taps(1, x));
+        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         for (channel, output) in outputs.iter_mut().enumerate() {
             if pace.is_over(1) {
                 return;
             }
             let group = channel / shape.group_output_channels();
             let mut sum = self.bias[channel];
-            for (tap, pixel) in seen.clone() {
-                if pace.is_over(1) {
-                    return;
-                }
-                let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
-                let tap = channel * shape.taps() + tap;
-                let weights = &self.weights.values()[tap * depth..][..depth];
-                for block in pace.blocks(depth, 1) {
-                    for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
-                        let input = signedness.value(input) - self.activations.zero_point;
-                        sum = sum.wrapping_add(input * i32::from(weight));
+            for i in rows.clone() {
+                let in_y = top + i * shape.dilation[0] - shape.padding_before[0];
+                for j in columns.clone() {
+                    if pace.is_over(1) {
+                        return;
+                    }
+                    let in_x = left + j * shape.dilation[1] - shape.padding_before[1];
+                    let pixel = shape.input_pixel([batch, in_y, in_x]);
+                    let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
+                    let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
+                    let weights = &self.weights.values()[tap * depth..][..depth];
+                    for block in pace.blocks(depth, 1) {
+                        for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
+                            let input = signedness.value(input) - self.activations.zero_point;
+                            sum = sum.wrapping_add(input * i32::from(weight));
+                        }
                     }
                 }
             }
@@ -102,7 +108,7 @@ impl Method for Portable {
                 let start = output.places.start(row * width + x);
                 // SAFETY: the pixels of different rows are different, and each row is of one task.
                 let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-                self.pixel(pass, [row, x], outputs, &mut pace);
+                self.pixel(pass, [row / height, row % height, x], outputs, &mut pace);
             }
         }
     }
