@@ -29,8 +29,8 @@ use crate::parts::{Cut, for_each_part};
 use crate::team::{BLOCK, Team};
 pub use gather::{Elements, Gather, NoSuchRow, gather};
 pub use hashtable::HashtableLookup;
+pub use pieces::Copies;
 pub(crate) use pieces::copy;
-pub use pieces::{Copies, RecodedCopies};
 use std::mem::MaybeUninit;
 
 /// Elements from which on a second thread is worth waking.

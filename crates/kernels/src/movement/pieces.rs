@@ -23,10 +23,13 @@ fn fill<T: Copy + Send + Sync>(team: &mut Team, element: T, output: &mut [T]) {
 }
 
 /// Prepared copies of inputs to places of the output.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Copies {
     /// Of which input, and which elements.
     pub pieces: Vec<(usize, StridedCopy)>,
+    /// By piece a table in which its bytes are looked up first, which brings them to the output's quantization. None
+    /// at all, or of elements that are no bytes.
+    pub tables: Vec<Option<TableMap>>,
     /// Bytes of an element: 1, 2 or 4, if there are pieces.
     pub element_size: usize,
     /// What the output is filled with first, where pieces do not cover it; nothing if they do.
@@ -54,59 +57,34 @@ impl Copies {
 
 impl PreparedKernel for Copies {
     fn name(&self) -> String {
-        "copy".to_owned()
+        if self.tables.is_empty() { "copy".to_owned() } else { "requantizing copy".to_owned() }
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
+        let (inputs, [output], scratch) = operands.split();
         self.fill(team, output);
-        for (index, copy) in &self.pieces {
+        for (piece, (index, copy)) in self.pieces.iter().enumerate() {
             match self.element_size {
-                1 => copy.run::<u8>(team, inputs.of(*index), output),
+                1 => {
+                    let mut part: &[u8] = inputs.of(*index);
+                    if let Some(Some(table)) = self.tables.get(piece) {
+                        let room = &mut scratch[..part.len()];
+                        table.run(team, part, room);
+                        part = room;
+                    }
+                    copy.run(team, part, output);
+                }
                 2 => copy.run::<u16>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
                 _ => copy.run::<u32>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
             }
         }
         Ok(())
     }
-}
-
-/// Prepared copies of bytes, each of whose inputs may first be looked up in a table, which brings it to the
-/// output's quantization.
-#[derive(Debug)]
-pub struct RecodedCopies {
-    pieces: Vec<(StridedCopy, Option<TableMap>)>,
-}
-
-impl RecodedCopies {
-    /// A copy of each input.
-    pub fn prepare(pieces: Vec<(StridedCopy, Option<TableMap>)>) -> Self {
-        Self { pieces }
-    }
-}
-
-impl PreparedKernel for RecodedCopies {
-    fn name(&self) -> String {
-        "requantizing copy".to_owned()
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], scratch) = operands.split();
-        for (index, (copy, table)) in self.pieces.iter().enumerate() {
-            let mut part: &[u8] = inputs.of(index);
-            if let Some(table) = table {
-                let room = &mut scratch[..part.len()];
-                table.run(team, part, room);
-                part = room;
-            }
-            copy.run(team, part, output);
-        }
-        Ok(())
-    }
 
     fn scratch_bytes(&self) -> usize {
-        let recoded = self.pieces.iter().filter(|(_, table)| table.is_some());
-        recoded.map(|(copy, _)| copy.input_elements()).max().unwrap_or(0)
+        let all = self.pieces.iter().zip(&self.tables);
+        let recoded = all.filter(|(_, table)| table.is_some());
+        recoded.map(|((_, copy), _)| copy.input_elements()).max().unwrap_or(0)
     }
 }
 
@@ -121,12 +99,12 @@ mod tests {
     fn what_no_piece_covers_is_filled() {
         for size in [1, 2, 4, 3] {
             let element: Vec<u8> = (1..=size).collect();
-            let kernel = Copies { pieces: Vec::new(), element_size: 0, fill: element.clone() };
+            let kernel = Copies { fill: element.clone(), ..Copies::default() };
             let [found] = outputs(&kernel, &[], [5 * usize::from(size)]);
             assert_eq!(found, element.repeat(5));
         }
         let pieces = vec![(0, StridedCopy::piece(&[2], &[5], &[1]))];
-        let kernel = Copies { pieces, element_size: 1, fill: vec![9] };
+        let kernel = Copies { pieces, element_size: 1, fill: vec![9], ..Copies::default() };
         assert_eq!(outputs(&kernel, &[&[3, 4]], [5]), [[9, 3, 4, 9, 9]]);
     }
 
@@ -134,8 +112,9 @@ mod tests {
     fn only_inputs_with_a_table_are_looked_up() {
         let table =
             TableMap::prepare(InstructionSet::best(), Table::of_u8(|it| it.wrapping_add(100)));
-        let piece = |at| StridedCopy::piece(&[2], &[4], &[at]);
-        let kernel = RecodedCopies::prepare(vec![(piece(0), None), (piece(2), Some(table))]);
+        let pieces = [0, 1].map(|it| (it, StridedCopy::piece(&[2], &[4], &[2 * it]))).to_vec();
+        let tables = vec![None, Some(table)];
+        let kernel = Copies { pieces, tables, element_size: 1, fill: Vec::new() };
         assert_eq!(kernel.scratch_bytes(), 2);
         assert_eq!(outputs(&kernel, &[&[1, 2], &[3, 4]], [4]), [[1, 2, 103, 104]]);
     }

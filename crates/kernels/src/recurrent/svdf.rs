@@ -116,8 +116,7 @@ impl Svdf {
     ) {
         let SvdfShape { batch, units, rank, memory, .. } = self.shape;
         let rows = batch.checked_mul(units).expect("outputs beyond memory");
-        let time_weights = self.time_weights.values();
-        let remembered = batch.checked_mul(time_weights.len());
+        let remembered = batch.checked_mul(self.time_weights.values().len());
         assert_eq!(Some(input.len()), batch.checked_mul(self.shape.input), "another input");
         assert_eq!(Some(state.len()), remembered, "another state");
         assert_eq!(Some(state_after.len()), remembered, "room for another state");
@@ -134,16 +133,8 @@ impl Svdf {
                 (states.slice(at.start, at.len()), outputs.slice(rows.start, rows.len()))
             };
             let newest = &newest[rows.start * rank..rows.end * rank];
-            self.isa.run(Remember {
-                svdf: self,
-                time_weights,
-                rows,
-                newest,
-                state: &state[at],
-                after,
-                output,
-                pace,
-            });
+            let state = &state[at];
+            self.isa.run(Remember { svdf: self, rows, newest, state, after, output, pace });
         });
     }
 }
@@ -151,7 +142,6 @@ impl Svdf {
 /// Some rows, of which each is a unit of a sequence.
 struct Remember<'a> {
     svdf: &'a Svdf,
-    time_weights: &'a [f32],
     rows: Range<usize>,
     newest: &'a [f32],
     state: &'a [f32],
@@ -165,7 +155,8 @@ impl Kernel for Remember<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { svdf, time_weights, rows, newest, state, after, output, mut pace } = self;
+        let Self { svdf, rows, newest, state, after, output, mut pace } = self;
+        let time_weights = svdf.time_weights.values();
         let SvdfShape { units, rank, memory, .. } = svdf.shape;
         let by_row = rank * memory;
         if state.is_empty() {

@@ -6,7 +6,7 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
 use nnhal_kernels::elementwise::quantized::TableMap;
-use nnhal_kernels::movement::{Copies, RecodedCopies, StridedCopy};
+use nnhal_kernels::movement::{Copies, StridedCopy};
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
@@ -19,7 +19,7 @@ pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
 
 /// A single copy.
 fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
-    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill };
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill, ..Copies::default() };
     Draft::new(node, kernel, [node.inputs[0]])
 }
 
@@ -97,13 +97,11 @@ pub(super) fn concatenation(
         pieces.push((index, StridedCopy::piece(&part, &whole, &at)));
         at[axis] += part[axis];
     }
-    let parts = parts.iter().copied();
-    if tables.iter().any(Option::is_some) {
-        let pieces = pieces.into_iter().map(|(_, copy)| copy).zip(tables).collect();
-        return Ok(Draft::new(node, RecodedCopies::prepare(pieces), parts));
+    if tables.iter().all(Option::is_none) {
+        tables.clear();
     }
-    let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Ok(Draft::new(node, kernel, parts))
+    let kernel = Copies { pieces, tables, element_size, fill: Vec::new() };
+    Ok(Draft::new(node, kernel, parts.iter().copied()))
 }
 
 pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Result<Draft, Why> {
@@ -149,21 +147,20 @@ pub(super) fn mirror_pad(
     };
     let copies = StridedCopy::mirror_pad(&input.lengths(), &borders.collect::<Vec<_>>(), skipped);
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
-    let kernel = Copies { pieces, element_size, fill: Vec::new() };
+    let kernel = Copies { pieces, element_size, ..Copies::default() };
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// A tensor of one element, again and again, that is too large to be a constant.
 pub(super) fn fill(builder: &Builder<'_, '_>, node: &Node, fill: &Fill) -> Draft {
     let output = &builder.graph.values[node.outputs[0]];
-    let element_size = output.element_size();
     let fill = kept_element(output, &fill.element);
-    Draft::new(node, Copies { pieces: Vec::new(), element_size, fill }, [])
+    Draft::new(node, Copies { fill, ..Copies::default() }, [])
 }
 
 /// How many axes a value has, which is known before it is.
 pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let rank = builder.graph.values[node.inputs[0]].dimensions.len();
     let fill = i32::try_from(rank).unwrap_or(i32::MAX).to_ne_bytes().to_vec();
-    Draft::new(node, Copies { pieces: Vec::new(), element_size: fill.len(), fill }, [])
+    Draft::new(node, Copies { fill, ..Copies::default() }, [])
 }

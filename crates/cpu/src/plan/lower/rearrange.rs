@@ -22,7 +22,8 @@ fn one_input(
 ) -> Result<Draft, Why> {
     let element_size = copied_size(builder.graph.output(node, 0))?;
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
-    Ok(Draft::new(node, Copies { pieces, element_size, fill }, [node.inputs[0]]))
+    let kernel = Copies { pieces, element_size, fill, ..Copies::default() };
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// Lengths and strides of a contiguous value, from the first axis to the last.
@@ -124,7 +125,7 @@ pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Resul
         })
         .collect();
     let element_size = copied_size(output)?;
-    let kernel = Copies { pieces, element_size, fill: Vec::new() };
+    let kernel = Copies { pieces, element_size, ..Copies::default() };
     Ok(Draft::new(node, kernel, parts.iter().copied()))
 }
 
