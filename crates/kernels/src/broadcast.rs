@@ -304,13 +304,7 @@ mod tests {
         let mut output = vec![Vec::new(); walk.elements()];
         walk.run(&mut Team::new(threads), &operands, &mut output, &|operands, output| {
             for (index, element) in output.iter_mut().enumerate() {
-                *element = operands
-                    .iter()
-                    .map(|operand| match operand {
-                        Operand::Elements(elements) => elements[index],
-                        Operand::Same(element) => *element,
-                    })
-                    .collect();
+                *element = operands.iter().map(|operand| operand.at(index)).collect();
             }
         });
         assert_eq!(output, expected(shapes), "{shapes:?}");

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::team::{Stop, Team};
+use crate::team::{Stop, Team, part};
 use std::ops::Range;
 
 /// How the steps of all sequences are in a tensor, whose rows are steps, and in which order they are
@@ -115,12 +115,10 @@ impl Workers<'_> {
         products: usize,
         work: &(dyn Fn(Range<usize>, &Stop) + Sync),
     ) {
-        let part =
-            |parts: usize, index: usize| panels * index / parts..panels * (index + 1) / parts;
         match self {
             Self::Team(team) => {
                 let parts = (products / LEAST_PRODUCTS).min(panels).min(team.threads()).max(1);
-                team.run_long(parts, &|index, stop| work(part(parts, index), stop));
+                team.run_long(parts, &|index, stop| work(part(panels, parts, index), stop));
             }
             Self::Caller(stop) if stop.is_due() => {}
             Self::Caller(stop) => work(0..panels, stop),

@@ -31,10 +31,9 @@ pub(super) trait Element: Copy + Sync {
     /// An element that changes no result.
     fn nothing(what: u8) -> Self;
 
-    fn splat<S: Simd>(self, simd: S) -> Self::Vector<S>;
     fn load<S: Simd>(simd: S, from: &[Self]) -> Self::Vector<S>;
-    /// Lanes without an element are `fill`.
-    fn load_partial<S: Simd>(simd: S, from: &[Self], fill: Self) -> Self::Vector<S>;
+    /// Lanes without an element are [`Self::nothing`].
+    fn load_partial<S: Simd, const WHAT: u8>(simd: S, from: &[Self]) -> Self::Vector<S>;
     fn store<S: Simd>(simd: S, vector: Self::Vector<S>, to: &mut [Self::Result]);
     fn combine<S: Simd, const WHAT: u8>(
         simd: S,
@@ -62,18 +61,13 @@ impl Element for f32 {
     }
 
     #[inline(always)]
-    fn splat<S: Simd>(self, simd: S) -> S::F {
-        simd.splat(self)
-    }
-
-    #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
         simd.load(from)
     }
 
     #[inline(always)]
-    fn load_partial<S: Simd>(simd: S, from: &[Self], fill: Self) -> S::F {
-        simd.load_partial(from, fill)
+    fn load_partial<S: Simd, const WHAT: u8>(simd: S, from: &[Self]) -> S::F {
+        simd.load_partial(from, Self::nothing(WHAT))
     }
 
     #[inline(always)]
@@ -119,21 +113,16 @@ impl<T: Byte> Element for T {
     }
 
     #[inline(always)]
-    fn splat<S: Simd>(self, simd: S) -> S::I {
-        simd.isplat(self.wide())
-    }
-
-    #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
         Byte::load(simd, from)
     }
 
     #[inline(always)]
-    fn load_partial<S: Simd>(simd: S, from: &[Self], fill: Self) -> S::I {
+    fn load_partial<S: Simd, const WHAT: u8>(simd: S, from: &[Self]) -> S::I {
         if from.len() == S::LANES {
             return Byte::load(simd, from);
         }
-        let mut all = [fill; 16];
+        let mut all = [<Self as Element>::nothing(WHAT); 16];
         all[..from.len()].copy_from_slice(from);
         Byte::load(simd, &all)
     }
@@ -247,7 +236,7 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
             let (row, outer) = split(&axes.reduced);
             for (index, output) in output.iter_mut().enumerate() {
                 let start = offset(&axes.kept, first + index);
-                let mut all = E::nothing(WHAT).splat(simd);
+                let mut all = E::load_partial::<S, WHAT>(simd, &[]);
                 for number in 0..axes.count.checked_div(row.length).unwrap_or(0) {
                     let start = start + offset(outer, number);
                     let row = &input[start..start + row.length];
@@ -301,7 +290,7 @@ fn along<S: Simd, E: Element, const WHAT: u8>(
     row: &[E],
     pace: &mut Pace<'_>,
 ) -> E::Vector<S> {
-    let first = E::nothing(WHAT).splat(simd);
+    let first = E::load_partial::<S, WHAT>(simd, &[]);
     let mut all = first;
     for block in pace.blocks(row.len(), 1) {
         for piece in row[block].chunks(4 * S::LANES * E::PIECE) {
@@ -314,7 +303,7 @@ fn along<S: Simd, E: Element, const WHAT: u8>(
                 }
             }
             for rest in groups.remainder().chunks(S::LANES) {
-                let rest = E::load_partial(simd, rest, E::nothing(WHAT));
+                let rest = E::load_partial::<S, WHAT>(simd, rest);
                 parts[0] = E::combine::<S, WHAT>(simd, parts[0], rest);
             }
             let [a, b, c, d] = parts;
@@ -335,7 +324,7 @@ fn side_by_side<S: Simd, E: Element, const WHAT: u8, const N: usize>(
     axes: &Axes,
     pace: &mut Pace<'_>,
 ) -> [E::Vector<S>; N] {
-    let first = E::nothing(WHAT).splat(simd);
+    let first = E::load_partial::<S, WHAT>(simd, &[]);
     let (inner, outer) = split(&axes.reduced);
     let mut all = [first; N];
     for number in 0..axes.count.checked_div(inner.length).unwrap_or(0) {
@@ -347,7 +336,7 @@ fn side_by_side<S: Simd, E: Element, const WHAT: u8, const N: usize>(
                 let values = &input[at..at + count];
                 for (index, part) in piece.iter_mut().enumerate() {
                     let value = if N == 1 {
-                        E::load_partial(simd, values, E::nothing(WHAT))
+                        E::load_partial::<S, WHAT>(simd, values)
                     } else {
                         E::load(simd, &values[index * S::LANES..])
                     };

@@ -36,9 +36,11 @@ macro_rules! words {
 
 /// Methods that do the same in each lane, or each word.
 macro_rules! methods {
-    ($each:ident: $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {$(
+    ($each:ident: $(fn $name:ident(
+        $($argument:ident: $type:ty),* $(; $count:ident: u32)?
+    ) -> $result:ty = $value:expr;)*) => {$(
         #[inline(always)]
-        fn $name(self, $($argument: $type),*) -> $result {
+        fn $name(self, $($argument: $type),* $(, $count: u32)?) -> $result {
             $each!(lane => {
                 $(let $argument = $argument[lane];)*
                 $value
@@ -101,6 +103,8 @@ impl Simd for Arrays {
         fn ixor(a: Integers, b: Integers) -> Integers = a ^ b;
         fn imin(a: Integers, b: Integers) -> Integers = a.min(b);
         fn imax(a: Integers, b: Integers) -> Integers = a.max(b);
+        fn shift_left(a: Integers; count: u32) -> Integers = a.wrapping_shl(count);
+        fn shift_right(a: Integers; count: u32) -> Integers = a.wrapping_shr(count);
         fn doubling_high(a: Integers, b: Integers) -> Integers =
             ((i64::from(a) * i64::from(b) + (1 << 30)) >> 31) as i32;
     }
@@ -110,6 +114,7 @@ impl Simd for Arrays {
         fn wload_i8(from: &[i8; WORDS]) -> Words = from.into();
         fn wadd(a: Words, b: Words) -> Words = a.wrapping_add(b);
         fn wsub(a: Words, b: Words) -> Words = a.wrapping_sub(b);
+        fn wshift_left(a: Words; count: u32) -> Words = a.wrapping_shl(count);
     }
 
     copies!();
@@ -125,18 +130,6 @@ impl Simd for Arrays {
     #[inline(always)]
     fn wsplat(self, value: i16) -> Words {
         [value; WORDS]
-    }
-    #[inline(always)]
-    fn shift_left(self, a: Integers, count: u32) -> Integers {
-        lanes!(lane => a[lane].wrapping_shl(count))
-    }
-    #[inline(always)]
-    fn shift_right(self, a: Integers, count: u32) -> Integers {
-        lanes!(lane => a[lane].wrapping_shr(count))
-    }
-    #[inline(always)]
-    fn wshift_left(self, a: Words, count: u32) -> Words {
-        words!(lane => a[lane].wrapping_shl(count))
     }
     #[inline(always)]
     fn sum(self, a: Floats) -> f32 {
