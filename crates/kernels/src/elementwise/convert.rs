@@ -5,24 +5,60 @@ use crate::parts::{Cut, for_each_rows, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
-use bytemuck::Pod;
+use crate::vector::{Byte, Isa, Kernel, Simd};
+use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 16 * 1024;
 
-/// Maps parts of the input to the same parts of the output, on several threads.
-fn map<T: Sync, U: Send>(
+/// What vectors of elements are converted by.
+trait Conversion: Copy + Sync {
+    type From: Pod + Sync;
+    type To: Pod + Send;
+
+    /// A vector's first elements.
+    fn convert<S: Simd>(self, simd: S, from: &[Self::From], to: &mut [Self::To]);
+}
+
+/// Converts all elements, on several threads.
+fn convert<C: Conversion>(
+    isa: Isa,
     team: &mut Team,
-    input: &[T],
-    output: &mut [U],
-    work: impl Fn(&[T], &mut [U]) + Sync,
+    conversion: C,
+    input: &[C::From],
+    output: &mut [C::To],
 ) {
     assert_eq!(input.len(), output.len(), "an output of another size");
     let cut = Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 };
-    for_each_rows(team, (output, 1), cut, |part, output, _| work(&input[part], output));
+    for_each_rows(team, (output, 1), cut, |part, output, _| {
+        isa.run(Part { conversion, input: &input[part], output });
+    });
+}
+
+struct Part<'a, C: Conversion> {
+    conversion: C,
+    input: &'a [C::From],
+    output: &'a mut [C::To],
+}
+
+impl<C: Conversion> Kernel for Part<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut inputs = self.input.chunks_exact(S::LANES);
+        let mut outputs = self.output.chunks_exact_mut(S::LANES);
+        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
+            self.conversion.convert(simd, input, output);
+        }
+        let (input, output) = (inputs.remainder(), outputs.into_remainder());
+        let (mut from, mut to) = ([C::From::zeroed(); 16], [C::To::zeroed(); 16]);
+        from[..input.len()].copy_from_slice(input);
+        self.conversion.convert(simd, &from, &mut to);
+        output.copy_from_slice(&to[..output.len()]);
+    }
 }
 
 /// Prepared QUANTIZE of any number of elements: the nearest stored numbers,
@@ -45,8 +81,7 @@ impl<T: Byte> Quantize<T> {
     /// # Panics
     /// If there are not as many outputs as inputs.
     pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [T]) {
-        let Self { isa, quantization, .. } = *self;
-        map(team, input, output, |input, output| isa.run(Storing { input, output, quantization }));
+        convert(self.isa, team, *self, input, output);
     }
 }
 
@@ -62,25 +97,13 @@ impl<T: Byte> PreparedKernel for Quantize<T> {
     }
 }
 
-struct Storing<'a, T> {
-    input: &'a [f32],
-    output: &'a mut [T],
-    quantization: Quantization,
-}
-
-impl<T: Byte> Kernel for Storing<'_, T> {
-    type Output = ();
+impl<T: Byte> Conversion for Quantize<T> {
+    type From = f32;
+    type To = T;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            T::store(simd, stored::<S, T>(simd, simd.load(input), self.quantization), output);
-        }
-        let rest = simd.load_partial(inputs.remainder(), 0.0);
-        let rest = stored::<S, T>(simd, rest, self.quantization);
-        store_bytes_partial(simd, rest, outputs.into_remainder());
+    fn convert<S: Simd>(self, simd: S, from: &[f32], to: &mut [T]) {
+        T::store(simd, stored::<S, T>(simd, simd.load(from), self.quantization), to);
     }
 }
 
@@ -120,8 +143,7 @@ impl<T: Byte> Dequantize<T> {
     /// # Panics
     /// If there are not as many outputs as inputs.
     pub fn run(&self, team: &mut Team, input: &[T], output: &mut [f32]) {
-        let Self { isa, quantization, .. } = *self;
-        map(team, input, output, |input, output| isa.run(Reading { input, output, quantization }));
+        convert(self.isa, team, *self, input, output);
     }
 }
 
@@ -134,6 +156,18 @@ impl<T: Byte> PreparedKernel for Dequantize<T> {
         let (inputs, [output], _) = operands.split();
         self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
         Ok(())
+    }
+}
+
+impl<T: Byte> Conversion for Dequantize<T> {
+    type From = T;
+    type To = f32;
+
+    #[inline(always)]
+    fn convert<S: Simd>(self, simd: S, from: &[T], to: &mut [f32]) {
+        let Quantization { scale, zero_point } = self.quantization;
+        let steps = simd.isub(T::load(simd, from), simd.isplat(zero_point));
+        simd.store(simd.mul(simd.to_f32(steps), simd.splat(scale)), to);
     }
 }
 
@@ -213,62 +247,24 @@ impl Kernel for Scaling<'_> {
     }
 }
 
-struct Reading<'a, T> {
-    input: &'a [T],
-    output: &'a mut [f32],
-    quantization: Quantization,
-}
-
-impl<T: Byte> Kernel for Reading<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store(real(simd, T::load(simd, input), self.quantization), output);
-        }
-        let rest = load_bytes_partial(simd, inputs.remainder());
-        simd.store_partial(real(simd, rest, self.quantization), outputs.into_remainder());
-    }
-}
-
-/// What stored numbers stand for.
-#[inline(always)]
-fn real<S: Simd>(simd: S, stored: S::I, quantization: Quantization) -> S::F {
-    let steps = simd.isub(stored, simd.isplat(quantization.zero_point));
-    simd.mul(simd.to_f32(steps), simd.splat(quantization.scale))
-}
-
 /// Float16, by its bits, to float32.
 ///
 /// # Panics
 /// If there are not as many outputs as inputs.
 pub fn f16_to_f32(set: InstructionSet, team: &mut Team, input: &[u16], output: &mut [f32]) {
-    let isa = Isa::of(set);
-    map(team, input, output, |input, output| isa.run(Widen { input, output }));
+    convert(Isa::of(set), team, Widen, input, output);
 }
 
-struct Widen<'a> {
-    input: &'a [u16],
-    output: &'a mut [f32],
-}
+#[derive(Clone, Copy)]
+struct Widen;
 
-impl Kernel for Widen<'_> {
-    type Output = ();
+impl Conversion for Widen {
+    type From = u16;
+    type To = f32;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store(simd.load_f16(input), output);
-        }
-        let (input, output) = (inputs.remainder(), outputs.into_remainder());
-        let mut rest = [0; 16];
-        rest[..input.len()].copy_from_slice(input);
-        simd.store_partial(simd.load_f16(&rest), output);
+    fn convert<S: Simd>(self, simd: S, from: &[u16], to: &mut [f32]) {
+        simd.store(simd.load_f16(from), to);
     }
 }
 
@@ -316,28 +312,19 @@ impl Kernel for WidenInPlace<'_> {
 /// If there are not as many outputs as inputs.
 pub fn f32_to_f16(set: InstructionSet, input: &[f32], output: &mut [u16]) {
     assert_eq!(input.len(), output.len(), "an output of another size");
-    Isa::of(set).run(Narrow { input, output });
+    Isa::of(set).run(Part { conversion: Narrow, input, output });
 }
 
-struct Narrow<'a> {
-    input: &'a [f32],
-    output: &'a mut [u16],
-}
+#[derive(Clone, Copy)]
+struct Narrow;
 
-impl Kernel for Narrow<'_> {
-    type Output = ();
+impl Conversion for Narrow {
+    type From = f32;
+    type To = u16;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store_f16(simd.load(input), output);
-        }
-        let (input, output) = (inputs.remainder(), outputs.into_remainder());
-        let mut rest = [0; 16];
-        simd.store_f16(simd.load_partial(input, 0.0), &mut rest);
-        output.copy_from_slice(&rest[..output.len()]);
+    fn convert<S: Simd>(self, simd: S, from: &[f32], to: &mut [u16]) {
+        simd.store_f16(simd.load(from), to);
     }
 }
 
@@ -370,31 +357,21 @@ pub(crate) fn round_to_f16<T: Wide>(
     input: &[T],
     output: &mut [f32],
 ) {
-    let isa = Isa::of(set);
-    map(team, input, output, |input, output| isa.run(Round { input, output }));
+    convert(Isa::of(set), team, Round(PhantomData), input, output);
 }
 
-struct Round<'a, T> {
-    input: &'a [T],
-    output: &'a mut [f32],
-}
+#[derive(Clone, Copy)]
+struct Round<T>(PhantomData<T>);
 
-impl<T: Wide> Kernel for Round<'_, T> {
-    type Output = ();
+impl<T: Wide> Conversion for Round<T> {
+    type From = T;
+    type To = f32;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
+    fn convert<S: Simd>(self, simd: S, from: &[T], to: &mut [f32]) {
         let mut halves = [0; 16];
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store_f16(T::load(simd, input), &mut halves);
-            simd.store(simd.load_f16(&halves), output);
-        }
-        let mut rest = [T::zeroed(); 16];
-        rest[..inputs.remainder().len()].copy_from_slice(inputs.remainder());
-        simd.store_f16(T::load(simd, &rest), &mut halves);
-        simd.store_partial(simd.load_f16(&halves), outputs.into_remainder());
+        simd.store_f16(T::load(simd, from), &mut halves);
+        simd.store(simd.load_f16(&halves), to);
     }
 }
 
