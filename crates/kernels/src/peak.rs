@@ -2,8 +2,6 @@
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
-#[cfg(target_arch = "x86_64")]
-use crate::amx;
 use crate::lines::LINE_BYTES;
 use crate::vector::{Isa, Kernel, Simd};
 use std::hint::black_box;
@@ -97,95 +95,90 @@ impl Kernel for Floats {
     }
 }
 
-/// The same for numbers of 8 bits.
 #[cfg(target_arch = "x86_64")]
-fn bytes(set: InstructionSet) -> Option<usize> {
-    assert!(set.is_available(), "this processor does not have {set}");
-    let (multiply, products): (unsafe fn(), usize) = match set {
-        InstructionSet::Avx512Amx => (multiply_tiles, PRODUCTS_OF_TILES),
-        InstructionSet::Avx512Vnni => (multiply_vnni, 64),
-        InstructionSet::Avx512 => (multiply_512, 32),
-        InstructionSet::AvxVnni => (multiply_vnni_256, 32),
-        InstructionSet::Avx2 => (multiply_256, 16),
-        _ => return None,
-    };
-    // SAFETY: as was just seen.
-    unsafe { multiply() };
-    Some(products)
-}
-
-/// Products of tiles for each one of others.
-#[cfg(target_arch = "x86_64")]
-const PRODUCTS_OF_TILES: usize = 1024;
+use x86::bytes;
 
 #[cfg(target_arch = "x86_64")]
-#[allow(clippy::cast_possible_truncation)] // Small numbers.
-fn multiply_tiles() {
-    const OF_TILE: u32 = (amx::TILE_ROWS * amx::TILE_ROWS * amx::ROW_BYTES) as u32;
-    const OF_ALL: u32 = SUMS as u32 * PRODUCTS * PRODUCTS_OF_TILES as u32;
-    const { assert!(OF_ALL.is_multiple_of(OF_TILE * amx::SUMS)) };
-    amx::TileRegisters::set_up().multiply(OF_ALL / OF_TILE / amx::SUMS);
-}
+mod x86 {
+    use super::{InstructionSet, PRODUCTS, SUMS, black_box};
+    use crate::amx;
+    use std::arch::x86_64::*;
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vnni")]
-fn multiply_vnni() {
-    use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_set1_epi8, _mm512_set1_epi32};
-    let factor = black_box(_mm512_set1_epi8(3));
-    let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
-    for _ in 0..PRODUCTS {
-        for sum in &mut sums {
-            *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
-        }
+    /// The same for numbers of 8 bits.
+    pub(super) fn bytes(set: InstructionSet) -> Option<usize> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        let (multiply, products): (unsafe fn(), usize) = match set {
+            InstructionSet::Avx512Amx => (multiply_tiles, PRODUCTS_OF_TILES),
+            InstructionSet::Avx512Vnni => (multiply_vnni, 64),
+            InstructionSet::Avx512 => (multiply_512, 32),
+            InstructionSet::AvxVnni => (multiply_vnni_256, 32),
+            InstructionSet::Avx2 => (multiply_256, 16),
+            _ => return None,
+        };
+        // SAFETY: as was just seen.
+        unsafe { multiply() };
+        Some(products)
     }
-    black_box(sums);
-}
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn multiply_512() {
-    use std::arch::x86_64::{
-        _mm512_add_epi32, _mm512_madd_epi16, _mm512_set1_epi16, _mm512_set1_epi32,
-    };
-    let factor = black_box(_mm512_set1_epi16(3));
-    let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
-    for _ in 0..PRODUCTS {
-        for sum in &mut sums {
-            // Of the sum itself, or the product would be taken out of the loop.
-            *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(*sum, factor));
-        }
-    }
-    black_box(sums);
-}
+    /// Products of tiles for each one of others.
+    const PRODUCTS_OF_TILES: usize = 1024;
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,avxvnni")]
-fn multiply_vnni_256() {
-    use std::arch::x86_64::{_mm256_dpbusd_avx_epi32, _mm256_set1_epi8, _mm256_set1_epi32};
-    let factor = black_box(_mm256_set1_epi8(3));
-    let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
-    for _ in 0..PRODUCTS {
-        for sum in &mut sums {
-            *sum = _mm256_dpbusd_avx_epi32(*sum, factor, factor);
-        }
+    #[allow(clippy::cast_possible_truncation)] // Small numbers.
+    fn multiply_tiles() {
+        const OF_TILE: u32 = (amx::TILE_ROWS * amx::TILE_ROWS * amx::ROW_BYTES) as u32;
+        const OF_ALL: u32 = SUMS as u32 * PRODUCTS * PRODUCTS_OF_TILES as u32;
+        const { assert!(OF_ALL.is_multiple_of(OF_TILE * amx::SUMS)) };
+        amx::TileRegisters::set_up().multiply(OF_ALL / OF_TILE / amx::SUMS);
     }
-    black_box(sums);
-}
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn multiply_256() {
-    use std::arch::x86_64::{
-        _mm256_add_epi32, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32,
-    };
-    let factor = black_box(_mm256_set1_epi16(3));
-    let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
-    for _ in 0..PRODUCTS {
-        for sum in &mut sums {
-            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(*sum, factor));
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    fn multiply_vnni() {
+        let factor = black_box(_mm512_set1_epi8(3));
+        let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
+        for _ in 0..PRODUCTS {
+            for sum in &mut sums {
+                *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
+            }
         }
+        black_box(sums);
     }
-    black_box(sums);
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn multiply_512() {
+        let factor = black_box(_mm512_set1_epi16(3));
+        let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
+        for _ in 0..PRODUCTS {
+            for sum in &mut sums {
+                // Of the sum itself, or the product would be taken out of the loop.
+                *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(*sum, factor));
+            }
+        }
+        black_box(sums);
+    }
+
+    #[target_feature(enable = "avx2,avxvnni")]
+    fn multiply_vnni_256() {
+        let factor = black_box(_mm256_set1_epi8(3));
+        let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
+        for _ in 0..PRODUCTS {
+            for sum in &mut sums {
+                *sum = _mm256_dpbusd_avx_epi32(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn multiply_256() {
+        let factor = black_box(_mm256_set1_epi16(3));
+        let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
+        for _ in 0..PRODUCTS {
+            for sum in &mut sums {
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(*sum, factor));
+            }
+        }
+        black_box(sums);
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
