@@ -10,8 +10,8 @@ use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::reduction::{
-    ArgExtreme, Fold, Normalization, Reduce, ReduceStored, Reduction, RowNormalization,
-    StoredReduction, arg_extreme, instance_normalization, local_response_normalization,
+    ArgExtreme, Normalization, Reduce, ReduceStored, Reduction, RowNormalization, StoredReduction,
+    arg_extreme, instance_normalization, local_response_normalization,
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
@@ -85,12 +85,11 @@ fn reductions_to_few() {
     {
         let kept = LENGTH / lengths[reduced];
         let output = &mut output[..kept];
-        for reduction in [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min] {
+        use Reduction::{Max, Mean, Min, Product, Sum};
+        for reduction in [Sum, Mean, Max, Min, Product] {
             let kernel = Reduce::prepare(set, reduction, &lengths, &[reduced]);
             asks("reduction", |team| kernel.run(team, &input, output));
         }
-        let kernel = Fold::prepare(&lengths, &[reduced]);
-        asks("fold", |team| kernel.run(team, &input, output, 1.0, |a, b| a * b, |it| it));
         let mean = StoredReduction::Mean { zero_point: 0 };
         let kernel = ReduceStored::prepare(set, mean, &lengths, &[reduced]);
         // Along a row there are no more of them than in a moment.

@@ -1,4 +1,4 @@
-//! [`Fold`]: any reduction of elements of any type.
+//! [`Axes::fold`]: any reduction of elements of any type, one after the other.
 
 use super::{Axes, offset};
 use crate::team::Team;
@@ -6,28 +6,13 @@ use crate::team::Team;
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8 * 1024;
 
-/// Prepared axes of a reduction whose step the caller gives: products, ALL, ANY, extremes of stored
-/// numbers.
-#[derive(Debug, Clone)]
-pub struct Fold {
-    axes: Axes,
-}
-
-impl Fold {
-    /// Of a contiguous tensor over the axes whose numbers are given.
-    ///
-    /// # Panics
-    /// If there is no such axis.
-    pub fn prepare(lengths: &[usize], reduced: &[usize]) -> Self {
-        Self { axes: Axes::new(lengths, reduced) }
-    }
-
+impl Axes {
     /// Every output element begins as `first`, takes in its elements in their order with `step`, and
     /// is what `finish` makes of that.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for.
-    pub fn run<T: Copy + Sync, A: Copy + Sync, U: Send>(
+    pub(super) fn fold<T: Copy + Sync, A: Copy + Sync, U: Send>(
         &self,
         team: &mut Team,
         input: &[T],
@@ -36,17 +21,16 @@ impl Fold {
         step: impl Fn(A, T) -> A + Sync,
         finish: impl Fn(A) -> U + Sync,
     ) {
-        let axes = &self.axes;
-        axes.for_each_part(team, input, output, ELEMENTS_OF_TASK, |part, outputs, mut pace| {
+        self.for_each_part(team, input, output, ELEMENTS_OF_TASK, |part, outputs, mut pace| {
             for (number, output) in part.zip(outputs) {
-                let start = offset(&axes.kept, number);
+                let start = offset(&self.kept, number);
                 let mut sum = first;
-                if axes.last_is_reduced {
-                    let (row, outer) = match axes.reduced.split_last() {
+                if self.last_is_reduced {
+                    let (row, outer) = match self.reduced.split_last() {
                         Some((row, outer)) => (row.length, outer),
                         None => (1, &[][..]),
                     };
-                    for number in 0..axes.count.checked_div(row).unwrap_or(0) {
+                    for number in 0..self.count.checked_div(row).unwrap_or(0) {
                         let start = start + offset(outer, number);
                         let row = &input[start..start + row];
                         for block in pace.blocks(row.len(), 1) {
@@ -54,9 +38,9 @@ impl Fold {
                         }
                     }
                 } else {
-                    for block in pace.blocks(axes.count, 4) {
+                    for block in pace.blocks(self.count, 4) {
                         for number in block {
-                            sum = step(sum, input[start + offset(&axes.reduced, number)]);
+                            sum = step(sum, input[start + offset(&self.reduced, number)]);
                         }
                     }
                 }

@@ -12,11 +12,10 @@ mod vectors;
 
 pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
 pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
-pub use fold::Fold;
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,
 };
-pub use stored::{MOST_ADDED, PlainReduction, ReducePlain, ReduceStored, StoredReduction};
+pub use stored::{MOST_ADDED, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
 
 use crate::parts::{Cut, for_each_rows};

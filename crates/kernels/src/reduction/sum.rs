@@ -1,4 +1,4 @@
-//! [`Reduce`]: sums, means and extremes of float32, in vectors.
+//! [`Reduce`]: sums, means, products and extremes of float32.
 
 use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
@@ -16,6 +16,8 @@ pub enum Reduction {
     Max,
     /// The least, NaN if there is one; infinity of nothing.
     Min,
+    /// The product, computed in double precision, one after the other; 0 if one of them is 0, 1 of nothing.
+    Product,
 }
 
 /// A prepared reduction of float32 over any axes.
@@ -37,7 +39,7 @@ impl Reduce {
         reduced: &[usize],
     ) -> Self {
         let combination = match reduction {
-            Reduction::Sum | Reduction::Mean => Combination::Sum,
+            Reduction::Sum | Reduction::Mean | Reduction::Product => Combination::Sum,
             Reduction::Max => Combination::Max,
             Reduction::Min => Combination::Min,
         };
@@ -49,10 +51,23 @@ impl Reduce {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32]) {
+        let axes = &self.vectors.axes;
         #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
         let divisor = match self.reduction {
-            Reduction::Mean => self.vectors.axes.count as f32,
-            _ => 1.0,
+            Reduction::Product => {
+                // Nothing makes a product with a zero in it anything else.
+                let step = |product: f64, element: f32| {
+                    if product == 0.0 || element == 0.0 {
+                        0.0
+                    } else {
+                        product * f64::from(element)
+                    }
+                };
+                #[allow(clippy::cast_possible_truncation)] // Rounded once.
+                return axes.fold(team, input, output, 1.0, step, |product| product as f32);
+            }
+            Reduction::Mean => axes.count as f32,
+            Reduction::Sum | Reduction::Max | Reduction::Min => 1.0,
         };
         self.vectors.run(team, input, output, |result: f32| result / divisor);
     }
@@ -65,6 +80,7 @@ impl PreparedKernel for Reduce {
             Reduction::Sum => "sum",
             Reduction::Max => "max",
             Reduction::Min => "min",
+            Reduction::Product => "product",
         };
         format!("reduce {function} f32")
     }

@@ -32,7 +32,8 @@ fn check(lengths: &[usize], reduced: &[usize], seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let input: Vec<f32> = (0..lengths.iter().product()).map(|_| random.f32() * 8.0 - 3.0).collect();
     let groups = groups(&input, lengths, reduced);
-    for reduction in [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min] {
+    use Reduction::{Max, Mean, Min, Product, Sum};
+    for reduction in [Sum, Mean, Max, Min, Product] {
         for set in InstructionSet::available() {
             let reduce = Reduce::prepare(set, reduction, lengths, reduced);
             let mut output = vec![7.0; groups.len()];
@@ -43,10 +44,12 @@ fn check(lengths: &[usize], reduced: &[usize], seed: u64) {
                 let count = group.len() as f64;
                 let magnitude: f64 = wide.clone().map(f64::abs).sum();
                 let (expected, bound) = match reduction {
-                    Reduction::Sum => (wide.sum(), 2e-6 * magnitude),
-                    Reduction::Mean => (wide.sum::<f64>() / count, 2e-6 * magnitude / count),
-                    Reduction::Max => (wide.fold(f64::NEG_INFINITY, f64::max), 0.0),
-                    Reduction::Min => (wide.fold(f64::INFINITY, f64::min), 0.0),
+                    Sum => (wide.sum(), 2e-6 * magnitude),
+                    Mean => (wide.sum::<f64>() / count, 2e-6 * magnitude / count),
+                    Max => (wide.fold(f64::NEG_INFINITY, f64::max), 0.0),
+                    Min => (wide.fold(f64::INFINITY, f64::min), 0.0),
+                    #[allow(clippy::cast_possible_truncation)] // Rounded once.
+                    Product => (f64::from(wide.product::<f64>() as f32), 0.0),
                 };
                 let found = f64::from(found);
                 let is_equal = found == expected || (found.is_nan() && expected.is_nan());
@@ -55,9 +58,9 @@ fn check(lengths: &[usize], reduced: &[usize], seed: u64) {
             }
         }
     }
-    let fold = Fold::prepare(lengths, reduced);
+    let axes = Axes::new(lengths, reduced);
     let mut output = vec![0.0; groups.len()];
-    fold.run(&mut Team::new(2), &input, &mut output, 1.0, |all, x| all * f64::from(x), |all| all);
+    axes.fold(&mut Team::new(2), &input, &mut output, 1.0, |all, x| all * f64::from(x), |all| all);
     let expected: Vec<f64> =
         groups.iter().map(|group| group.iter().map(|x| f64::from(*x)).product()).collect();
     assert_eq!(output, expected);
@@ -126,6 +129,14 @@ fn a_nan_is_the_greatest_and_the_least() {
             }
         }
     }
+}
+
+#[test]
+fn a_zero_makes_a_product_0() {
+    let reduce = Reduce::prepare(InstructionSet::best(), Reduction::Product, &[2, 2], &[1]);
+    let mut output = [7.0; 2];
+    reduce.run(&mut Team::new(2), &[0.0, f32::INFINITY, 3.0, -2.5], &mut output);
+    assert_eq!(output, [0.0, -7.5]);
 }
 
 #[test]

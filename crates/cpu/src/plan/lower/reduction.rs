@@ -4,9 +4,7 @@ use crate::graph::{Node, RequantizedMean};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::OperandType;
-use nnhal_kernels::reduction::{
-    PlainReduction, Reduce, ReducePlain, ReduceStored, Reduction, StoredReduction,
-};
+use nnhal_kernels::reduction::{Reduce, ReduceStored, Reduction, StoredReduction};
 use nnhal_ops::operations::reduce;
 
 pub(super) fn lower(
@@ -23,16 +21,24 @@ pub(super) fn lower(
         reduce::Reduction::Sum => Some(Reduction::Sum),
         reduce::Reduction::Max => Some(Reduction::Max),
         reduce::Reduction::Min => Some(Reduction::Min),
+        // What becomes of nothing is left to the reference kernel.
+        reduce::Reduction::Prod if input.elements() == 0 => return Err(input.empty()),
+        reduce::Reduction::Prod => Some(Reduction::Product),
         _ => None,
     };
     if let Some(reduction) = of_floats {
         let kernel = Reduce::prepare(set, reduction, &lengths, axes);
         return Ok(Draft::new(node, kernel, [node.inputs[0]]));
     }
-    let plain = match (reduce.reduction, input.operand_type()) {
-        (reduce::Reduction::Prod, _) if input.is_float() => PlainReduction::Product,
-        (reduce::Reduction::All, OperandType::TensorBool8) => PlainReduction::All,
-        (reduce::Reduction::Any, OperandType::TensorBool8) => PlainReduction::Any,
+    let reduction = match (reduce.reduction, input.operand_type()) {
+        // As above.
+        (reduce::Reduction::All | reduce::Reduction::Any, OperandType::TensorBool8)
+            if input.elements() == 0 =>
+        {
+            return Err(input.empty());
+        }
+        (reduce::Reduction::All, OperandType::TensorBool8) => StoredReduction::All,
+        (reduce::Reduction::Any, OperandType::TensorBool8) => StoredReduction::Any,
         (reduction, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned) => {
             let reduction = match reduction {
                 reduce::Reduction::Max => StoredReduction::Max,
@@ -40,11 +46,11 @@ pub(super) fn lower(
                 reduce::Reduction::Mean => StoredReduction::Mean { zero_point },
                 _ => return Err(input.of_other_type("floats")),
             };
-            // What becomes of nothing is left to the reference kernel.
+            // As above.
             if axes.iter().any(|axis| lengths[*axis] == 0) {
                 return Err(input.empty());
             }
-            return Ok(stored(builder, node, axes, reduction));
+            reduction
         }
         (reduce::Reduction::All | reduce::Reduction::Any, _) => {
             return Err(input.of_other_type("TENSOR_BOOL8"));
@@ -54,12 +60,7 @@ pub(super) fn lower(
         }
         _ => return Err(input.of_other_type("floats or 8-bit integers")),
     };
-    // As above.
-    if input.elements() == 0 {
-        return Err(input.empty());
-    }
-    let kernel = ReducePlain::prepare(plain, &lengths, axes);
-    Ok(Draft::new(node, kernel, [node.inputs[0]]))
+    Ok(stored(builder, node, axes, reduction))
 }
 
 /// A reduction of 8-bit numbers.
