@@ -4,21 +4,19 @@
 #[cfg(all(test, loom))]
 mod all_orders;
 mod processors;
-mod question;
 mod share;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use processors::Allowed;
-pub use question::KeptQuestion;
 pub(crate) use share::part;
 use share::{End, MOST_TASKS, Round, Share};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use std::sync::{Arc as StdArc, PoisonError};
 use std::time::{Duration, Instant};
 use sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, JoinHandle, Mutex, Ordering, Thread, UnsafeCell, pause,
@@ -29,7 +27,6 @@ use sync::{
 const TIMEOUT: Duration = Duration::from_micros(100);
 
 /// Looks at the clock once in this many looks for work.
-#[cfg(not(loom))]
 const LOOKS_PER_CLOCK: u32 = 64;
 
 /// The target of the spans of tasks, for subscribers that leave them out: a step has several.
@@ -42,6 +39,10 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync);
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded<T>(T);
+
+/// Says whether to stop. Asked now and then, by whichever thread. Not of the `Arc` of [`sync`]: the caller makes it, who
+/// knows nothing of loom.
+pub type KeptQuestion = StdArc<dyn Fn() -> bool + Send + Sync>;
 
 /// What is asked whether to go on.
 type Question<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -538,34 +539,19 @@ fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -
 /// How long somebody has been looking for work.
 #[derive(Default)]
 struct Timeout {
-    #[cfg(not(loom))]
     looks: u32,
-    #[cfg(not(loom))]
     since: Option<Instant>,
 }
 
 impl Timeout {
-    /// Counts a look; says whether it is time for one at the clock.
-    #[cfg(not(loom))]
+    /// Counts a look; says whether it is time for one at the clock. Time does not pass in a model.
     fn looks_at_clock(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.looks.is_multiple_of(LOOKS_PER_CLOCK)
+        cfg!(loom) || self.looks.is_multiple_of(LOOKS_PER_CLOCK)
     }
 
     /// Whether it is time to sleep.
-    #[cfg(not(loom))]
     fn is_at_end(&mut self) -> bool {
-        self.since.get_or_insert_with(Instant::now).elapsed() >= TIMEOUT
-    }
-
-    /// Time does not pass in a model.
-    #[cfg(loom)]
-    fn looks_at_clock(&self) -> bool {
-        true
-    }
-
-    #[cfg(loom)]
-    fn is_at_end(&self) -> bool {
-        true
+        cfg!(loom) || self.since.get_or_insert_with(Instant::now).elapsed() >= TIMEOUT
     }
 }

@@ -3,38 +3,29 @@
 //! On a busy machine the system may leave a helper waiting on the caller's own processor for many
 //! executions, until it balances its queues. A helper that finds itself there goes elsewhere.
 
-#[cfg(not(any(miri, loom)))]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The processor that the calling thread runs on.
-#[cfg(not(any(miri, loom)))]
-pub(super) fn current() -> usize {
-    sched_getcpu()
-}
+/// Whether there is no system that says or changes where threads run.
+const IS_MODEL: bool = cfg!(any(miri, loom));
 
-#[cfg(any(miri, loom))]
+/// The processor that the calling thread runs on.
 pub(super) fn current() -> usize {
-    0
+    if IS_MODEL { 0 } else { sched_getcpu() }
 }
 
 /// Where a thread may run.
 pub(super) struct Allowed {
-    #[cfg(not(any(miri, loom)))]
     processors: Option<CpuSet>,
 }
 
 impl Allowed {
     /// Where the calling thread may run; no one knows if the system does not say.
     pub(super) fn of_this_thread() -> Self {
-        Self {
-            #[cfg(not(any(miri, loom)))]
-            processors: sched_getaffinity(None).ok(),
-        }
+        Self { processors: if IS_MODEL { None } else { sched_getaffinity(None).ok() } }
     }
 
     /// Moves the calling thread if it runs on this processor and may run on others.
     pub(super) fn leave(&self, processor: usize) {
-        #[cfg(not(any(miri, loom)))]
         if let Some(mut elsewhere) = self.processors
             && processor < CpuSet::MAX_CPU
             && sched_getcpu() == processor
@@ -45,8 +36,6 @@ impl Allowed {
                 let _ = sched_setaffinity(None, &elsewhere);
             }
         }
-        #[cfg(any(miri, loom))]
-        let _ = processor;
     }
 }
 
