@@ -170,33 +170,22 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a kernel makes of inputs, on two threads: outputs of these numbers of bytes, or what is wrong.
-    pub(crate) fn outputs_or_error<const N: usize>(
-        kernel: &dyn PreparedKernel,
-        inputs: &[&[u8]],
-        lengths: [usize; N],
-    ) -> Result<[Vec<u8>; N], WrongValue> {
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        let mut memory = lengths.map(Lines::with_bytes);
-        {
-            let mut written: [&mut [u8]; MOST_WRITTEN] =
-                std::array::from_fn(|_| Default::default());
-            for ((to, lines), length) in written.iter_mut().zip(&mut memory).zip(lengths) {
-                *to = &mut lines.elements_mut()[..length];
-            }
-            written[N] = &mut scratch.elements_mut()[..kernel.scratch_bytes()];
-            kernel.run_on(&mut Team::new(2), Operands::new(&Slices(inputs), written))?;
-        }
-        let mut lengths = lengths.into_iter();
-        Ok(memory.map(|it| it.elements()[..lengths.next().unwrap_or(0)].to_vec()))
-    }
-
-    /// What a kernel makes of inputs that it takes.
+    /// What a kernel makes of inputs that it takes, on two threads: outputs of these numbers of bytes.
     pub(crate) fn outputs<const N: usize>(
         kernel: &dyn PreparedKernel,
         inputs: &[&[u8]],
         lengths: [usize; N],
     ) -> [Vec<u8>; N] {
-        outputs_or_error(kernel, inputs, lengths).expect("values that it takes")
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        let mut memory = lengths.map(Lines::with_bytes);
+        let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
+        for ((to, lines), length) in written.iter_mut().zip(&mut memory).zip(lengths) {
+            *to = &mut lines.elements_mut()[..length];
+        }
+        written[N] = &mut scratch.elements_mut()[..kernel.scratch_bytes()];
+        let run = kernel.run_on(&mut Team::new(2), Operands::new(&Slices(inputs), written));
+        run.expect("values that it takes");
+        let mut lengths = lengths.into_iter();
+        memory.map(|it| it.elements()[..lengths.next().unwrap_or(0)].to_vec())
     }
 }

@@ -140,11 +140,6 @@ impl StridedCopy {
         self.needed[0]
     }
 
-    /// How many elements the output must have at least.
-    pub fn output_elements(&self) -> usize {
-        self.needed[1]
-    }
-
     /// Copies. Output elements that the axes do not reach are left as they are.
     ///
     /// # Panics

@@ -40,8 +40,8 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync);
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// Says whether to stop. Asked now and then, by whichever thread. Not of the `Arc` of [`sync`]: the caller makes it, who
-/// knows nothing of loom.
+/// Says whether to stop. Asked now and then, by whichever thread.
+// Not of the `Arc` of `sync`: the caller makes it, who knows nothing of loom.
 pub type KeptQuestion = StdArc<dyn Fn() -> bool + Send + Sync>;
 
 /// What is asked whether to go on.

@@ -84,13 +84,7 @@ pub(crate) fn tanh<S: Simd>(simd: S, x: S::F) -> S::F {
     // tanh |x| = -m / (m + 2) with m = e^(-2|x|) - 1.
     let m = exp_minus_1_of_negative(simd, simd.mul(simd.abs(x), simd.splat(-2.0)));
     let magnitude = simd.div(simd.sub(simd.splat(0.0), m), simd.add(m, simd.splat(2.0)));
-    with_sign_of(simd, magnitude, x)
-}
-
-/// A number that is not negative, with the sign of another one.
-#[inline(always)]
-pub(crate) fn with_sign_of<S: Simd>(simd: S, magnitude: S::F, sign: S::F) -> S::F {
-    let sign = simd.iand(simd.bits(sign), simd.isplat(i32::MIN));
+    let sign = simd.iand(simd.bits(x), simd.isplat(i32::MIN));
     simd.of_bits(simd.ior(simd.bits(magnitude), sign))
 }
 

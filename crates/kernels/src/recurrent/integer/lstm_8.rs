@@ -119,11 +119,10 @@ impl Weighted {
         preparation: &mut Preparation,
         term: Term<'_, i8>,
         [rows, inputs]: [usize; 2],
-        what: &str,
     ) -> Result<Self, TooLarge> {
         let too_large = TooLarge::beyond_addresses("packed weights");
         let expected = rows.checked_mul(inputs).ok_or(too_large)?;
-        preparation.check_count(term.weights.len(), expected, what);
+        preparation.check_count(term.weights.len(), expected, "weights");
         let matrix = Matrix::new(preparation, [rows, inputs], |row, to| {
             to.copy_from_slice(&term.weights[row * inputs..][..inputs]);
         })?;
@@ -177,8 +176,8 @@ impl Lstm8 {
             assert_eq!(gate.bias.len(), units, "not a bias for each unit");
             let (of_input, of_output) = ([units, input], [units, output]);
             *prepared = Some(Gate {
-                input: Weighted::new(preparation, gate.input, of_input, "weights")?,
-                recurrent: Weighted::new(preparation, gate.recurrent, of_output, "weights")?,
+                input: Weighted::new(preparation, gate.input, of_input)?,
+                recurrent: Weighted::new(preparation, gate.recurrent, of_output)?,
                 peephole: vector(preparation, gate.peephole)?,
                 layer_norm: vector(preparation, gate.layer_norm)?,
                 bias: preparation.copied(gate.bias, "a bias")?,
@@ -187,7 +186,7 @@ impl Lstm8 {
         let projection = match weights.projection {
             Some(Projection8 { weights, bias }) => {
                 assert!(bias.is_none_or(|bias| bias.len() == output), "a bias of another size");
-                let weights = Weighted::new(preparation, weights, [output, units], "weights")?;
+                let weights = Weighted::new(preparation, weights, [output, units])?;
                 let bias = match bias {
                     Some(bias) => preparation.copied(bias, "a bias")?,
                     None => preparation.filled(0, output, "a bias")?,
