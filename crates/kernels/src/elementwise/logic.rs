@@ -187,7 +187,7 @@ mod tests {
             let of = |kernel: &dyn PreparedKernel| outputs(kernel, &[&a, &b], [5]);
             assert_eq!(of(&logical(TruthFunction::And)), [[0, 0, 0, 1, 1]]);
             assert_eq!(of(&logical(TruthFunction::Or)), [[0, 1, 1, 1, 1]]);
-            assert_eq!(of(&Map::prepare(set, Function::Not)), [[1, 0, 1, 0, 0]]);
+            assert_eq!(of(&Map { set, function: Function::Not }), [[1, 0, 1, 0, 0]]);
             let compared = |comparison| {
                 of(&Compare::prepare(set, shapes, comparison, ElementType::Bool, None))
             };

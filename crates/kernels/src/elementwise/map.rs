@@ -1,5 +1,5 @@
-//! [`Map`]: functions of one element, and [`map`]: any function of one element of any type. Floats of 16 bits are
-//! floats of 32 bits that have been rounded to those.
+//! [`Map`]: functions of one element of any type. Floats of 16 bits are floats of 32 bits that have been rounded
+//! to those.
 
 use super::round_to_f16;
 use crate::InstructionSet;
@@ -12,45 +12,8 @@ use crate::vector::{Isa, Kernel, Simd};
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 16 << 10;
 
-/// `output = function(input)` for every element. Functions marked `#[inline(always)]`, or so simple that
-/// they are inlined anyway, become vector instructions of the instruction set.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-pub(crate) fn map<T: Copy + Sync, U: Send>(
-    set: InstructionSet,
-    team: &mut Team,
-    input: &[T],
-    output: &mut [U],
-    function: impl Fn(T) -> U + Sync,
-) {
-    assert_eq!(input.len(), output.len(), "an output of another size");
-    let isa = Isa::of(set);
-    for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
-        let input = &input[start..start + output.len()];
-        isa.run(Block { input, output, function: &function });
-    });
-}
-
-struct Block<'a, T, U, F> {
-    input: &'a [T],
-    output: &'a mut [U],
-    function: &'a F,
-}
-
-impl<T: Copy, U, F: Fn(T) -> U> Kernel for Block<'_, T, U, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for (output, input) in self.output.iter_mut().zip(self.input) {
-            *output = (self.function)(*input);
-        }
-    }
-}
-
-/// A function of one element, most of them CAST: the same number in another type. Floats lose what stands behind the point and saturate, and NaN becomes 0; integers
-/// are rounded to floats, and clamped to bytes.
+/// A function of one element. Most are CAST, the same number in another type: floats lose what stands behind
+/// the point and saturate, and NaN becomes 0; integers are rounded to floats, and clamped to bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// CAST; all stay what they are.
@@ -82,15 +45,10 @@ pub enum Function {
 /// A prepared function of any number of elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Map {
-    set: InstructionSet,
-    function: Function,
-}
-
-impl Map {
-    /// With these instructions.
-    pub fn prepare(set: InstructionSet, function: Function) -> Self {
-        Self { set, function }
-    }
+    /// With which instructions it is computed.
+    pub set: InstructionSet,
+    /// The function.
+    pub function: Function,
 }
 
 impl PreparedKernel for Map {
@@ -150,6 +108,43 @@ impl PreparedKernel for Map {
     }
 }
 
+/// `output = function(input)` for every element. Functions marked `#[inline(always)]`, or so simple that
+/// they are inlined anyway, become vector instructions of the instruction set.
+///
+/// # Panics
+/// If there are not as many outputs as inputs.
+fn map<T: Copy + Sync, U: Send>(
+    set: InstructionSet,
+    team: &mut Team,
+    input: &[T],
+    output: &mut [U],
+    function: impl Fn(T) -> U + Sync,
+) {
+    assert_eq!(input.len(), output.len(), "an output of another size");
+    let isa = Isa::of(set);
+    for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
+        let input = &input[start..start + output.len()];
+        isa.run(Block { input, output, function: &function });
+    });
+}
+
+struct Block<'a, T, U, F> {
+    input: &'a [T],
+    output: &'a mut [U],
+    function: &'a F,
+}
+
+impl<T: Copy, U, F: Fn(T) -> U> Kernel for Block<'_, T, U, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for (output, input) in self.output.iter_mut().zip(self.input) {
+            *output = (self.function)(*input);
+        }
+    }
+}
+
 /// The same as `as u8`, in instructions that all sets have for vectors: beside 2^23 there is no room for a fraction, and
 /// the lowest bits are an integer, which has been rounded.
 #[allow(clippy::cast_possible_truncation)] // Only the lowest bits are wanted.
@@ -181,7 +176,7 @@ mod tests {
         let numbers: Vec<T> = numbers.iter().copied().cycle().take(100).collect();
         let expected: Vec<U> = numbers.iter().map(|it| expected(*it)).collect();
         for set in InstructionSet::available() {
-            let kernel = Map::prepare(set, function);
+            let kernel = Map { set, function };
             let input = bytemuck::cast_slice(&numbers);
             let [found] = outputs(&kernel, &[input], [100 * size_of::<U>()]);
             let found: Vec<U> = bytemuck::pod_collect_to_vec(&found);

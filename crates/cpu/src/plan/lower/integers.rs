@@ -43,6 +43,6 @@ pub(super) fn elementwise(
         Elementwise::Neg => Function::Neg,
         _ => return Err(builder.graph.output(node, 0).of_other_type("floats")),
     };
-    let kernel = Map::prepare(builder.settings.instruction_set, function);
-    Ok(Draft::new(node, kernel, [node.inputs[0]]))
+    let set = builder.settings.instruction_set;
+    Ok(Draft::new(node, Map { set, function }, [node.inputs[0]]))
 }

@@ -42,7 +42,7 @@ pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) 
         Logical::And => TruthFunction::And,
         Logical::Or => TruthFunction::Or,
         Logical::Not => {
-            return Draft::new(node, Map::prepare(set, Function::Not), [node.inputs[0]]);
+            return Draft::new(node, Map { set, function: Function::Not }, [node.inputs[0]]);
         }
     };
     let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
@@ -90,6 +90,6 @@ pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why>
         }
         _ => return Err(input.of_other_type(CAST)),
     };
-    let kernel = Map::prepare(builder.settings.instruction_set, function);
-    Ok(Draft::new(node, kernel, [node.inputs[0]]))
+    let set = builder.settings.instruction_set;
+    Ok(Draft::new(node, Map { set, function }, [node.inputs[0]]))
 }
