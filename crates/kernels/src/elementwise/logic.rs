@@ -73,19 +73,10 @@ impl Compare {
         Self { pairs, relation, is_negated, inputs, elements, quantizations }
     }
 
-    fn compare<T: bytemuck::Pod + PartialOrd + Sync>(
-        &self,
-        team: &mut Team,
-        inputs: Inputs<'_>,
-        output: &mut [u8],
-    ) {
-        self.compare_as(team, inputs, output, |[a, b]: [T; 2]| [a, b]);
-    }
-
     /// Of 8-bit numbers.
     fn compare_stored<T: Byte>(&self, team: &mut Team, inputs: Inputs<'_>, output: &mut [u8]) {
         let Some([of_a, of_b]) = self.quantizations else {
-            return self.compare::<T>(team, inputs, output);
+            return self.compare_as(team, inputs, output, |both: [T; 2]| both);
         };
         #[allow(clippy::cast_precision_loss)] // Of 9 bits.
         let real = |stored: T, of: Quantization| (stored.wide() - of.zero_point) as f32 * of.scale;
@@ -127,8 +118,8 @@ impl PreparedKernel for Compare {
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
         match self.elements {
-            ElementType::F32 => self.compare::<f32>(team, inputs, output),
-            ElementType::I32 => self.compare::<i32>(team, inputs, output),
+            ElementType::F32 => self.compare_as(team, inputs, output, |both: [f32; 2]| both),
+            ElementType::I32 => self.compare_as(team, inputs, output, |both: [i32; 2]| both),
             ElementType::U8 => self.compare_stored::<u8>(team, inputs, output),
             ElementType::I8 => self.compare_stored::<i8>(team, inputs, output),
             ElementType::Bool => {

@@ -1,7 +1,7 @@
 //! [`ArgReduction`]: where the greatest or least element of each slice stands.
 
 use crate::parts::{Cut, for_each_rows};
-use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
+use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 /// Which element is looked for.
@@ -66,18 +66,6 @@ pub struct ArgReduction {
     pub elements: ElementType,
 }
 
-impl ArgReduction {
-    fn search<T: bytemuck::Pod + PartialOrd + Sync>(
-        &self,
-        team: &mut Team,
-        inputs: Inputs<'_>,
-        output: &mut [u8],
-    ) {
-        let output = bytemuck::cast_slice_mut(output);
-        arg_extreme::<T>(team, self.which, self.sizes, inputs.of(0), output);
-    }
-}
-
 impl PreparedKernel for ArgReduction {
     fn name(&self) -> String {
         let operation = match self.which {
@@ -89,11 +77,14 @@ impl PreparedKernel for ArgReduction {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
+        let (Self { which, sizes, .. }, output) = (*self, bytemuck::cast_slice_mut(output));
         match self.elements {
-            ElementType::F32 => self.search::<f32>(team, inputs, output),
-            ElementType::I32 => self.search::<i32>(team, inputs, output),
-            ElementType::U8 | ElementType::Bool => self.search::<u8>(team, inputs, output),
-            ElementType::I8 => self.search::<i8>(team, inputs, output),
+            ElementType::F32 => arg_extreme::<f32>(team, which, sizes, inputs.of(0), output),
+            ElementType::I32 => arg_extreme::<i32>(team, which, sizes, inputs.of(0), output),
+            ElementType::U8 | ElementType::Bool => {
+                arg_extreme::<u8>(team, which, sizes, inputs.of(0), output);
+            }
+            ElementType::I8 => arg_extreme::<i8>(team, which, sizes, inputs.of(0), output),
         }
         Ok(())
     }
