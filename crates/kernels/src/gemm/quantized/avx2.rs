@@ -241,8 +241,11 @@ impl Sums for [__m256i; 2] {
             match target.block.form {
                 Form::Scalar => target.store_scalar(bytemuck::cast_slice(&sums)),
                 Form::Sums => {
-                    for (row, sums) in sums.into_iter().enumerate() {
-                        target.row(row).cast::<Self>().write_unaligned(sums);
+                    // By half: a whole row would be copied through memory.
+                    for (row, [low, high]) in sums.into_iter().enumerate() {
+                        let to = target.row(row).cast::<__m256i>();
+                        _mm256_storeu_si256(to, low);
+                        _mm256_storeu_si256(to.wrapping_add(1), high);
                     }
                 }
                 Form::Nudged => store::<W, true>(target, &mut sums),
