@@ -114,6 +114,20 @@ pub(crate) fn for_each_task<T: Send>(
     });
 }
 
+/// Elements of a copy from which on a second thread is worth waking.
+const ELEMENTS_OF_COPY: usize = 32 * 1024;
+
+/// Copies as many elements as there are.
+///
+/// # Panics
+/// If the input has another number.
+pub(crate) fn copy<T: Copy + Send + Sync>(team: &mut Team, input: &[T], output: &mut [T]) {
+    assert_eq!(input.len(), output.len(), "an output of another size");
+    for_each_slice(team, output, ELEMENTS_OF_COPY, |start, part| {
+        part.copy_from_slice(&input[start..start + part.len()]);
+    });
+}
+
 /// Calls `work` with the elements of input and output from the first of each slice along the middle one of three axes on;
 /// those of a slice are at distances of the last axis's size.
 ///

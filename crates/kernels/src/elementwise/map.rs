@@ -3,8 +3,7 @@
 
 use super::round_to_f16;
 use crate::InstructionSet;
-use crate::movement::copy;
-use crate::parts::for_each_slice;
+use crate::parts::{copy, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};

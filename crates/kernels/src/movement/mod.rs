@@ -30,7 +30,6 @@ use crate::team::{BLOCK, Team};
 pub use gather::{Elements, Gather, NoSuchRow, gather};
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
-pub(crate) use pieces::copy;
 use std::mem::MaybeUninit;
 
 /// Elements from which on a second thread is worth waking.

@@ -6,17 +6,6 @@ use crate::parts::for_each_slice;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
-/// Copies as many elements as there are.
-///
-/// # Panics
-/// If the input has another number.
-pub(crate) fn copy<T: Copy + Send + Sync>(team: &mut Team, input: &[T], output: &mut [T]) {
-    assert_eq!(input.len(), output.len(), "an output of another size");
-    for_each_slice(team, output, ELEMENTS_OF_TASK, |start, part| {
-        part.copy_from_slice(&input[start..start + part.len()]);
-    });
-}
-
 /// Writes an element everywhere.
 fn fill<T: Copy + Send + Sync>(team: &mut Team, element: T, output: &mut [T]) {
     for_each_slice(team, output, ELEMENTS_OF_TASK, |_, part| part.fill(element));

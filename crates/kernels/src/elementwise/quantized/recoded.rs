@@ -47,8 +47,8 @@ impl<T: Byte> PairFunction for Recoded<T> {
 
     fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
         pairs.by_block(team, inputs, output, |isa, [a, b], output| {
-            let mut rooms = [[T::zeroed(); BLOCK]; 2];
-            let [room_of_a, room_of_b] = &mut rooms;
+            let mut blocks = [[T::zeroed(); BLOCK]; 2];
+            let [room_of_a, room_of_b] = &mut blocks;
             let [table_of_a, table_of_b] = self.tables.each_ref().map(Option::as_ref);
             let a = recoded_operand(table_of_a, a, room_of_a);
             let b = recoded_operand(table_of_b, b, room_of_b);

@@ -106,8 +106,12 @@ impl Sums for Quarters {
                 Form::Plain => store::<R, W, false>(target, sums),
                 Form::Nudged => store::<R, W, true>(target, sums),
                 Form::Sums => {
-                    for (row, sums) in sums.into_iter().enumerate() {
-                        target.row(row).cast::<Self>().write_unaligned(sums);
+                    // By quarter: a whole row would be copied through memory.
+                    for (row, quarters) in sums.into_iter().enumerate() {
+                        let to = target.row(row).cast::<int32x4_t>();
+                        for (quarter, sums) in quarters.into_iter().enumerate() {
+                            to.wrapping_add(quarter).write_unaligned(sums);
+                        }
                     }
                 }
                 _ => target.store_scalar(bytemuck::cast_slice(&sums)),
