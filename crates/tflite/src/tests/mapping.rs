@@ -577,7 +577,7 @@ fn an_example_that_its_own_operators_do_not_take_is_replaced() {
         draft.tensor_mut(x).shape_signature = Some(vec![batch, -1, -1, 3]);
         let y = draft.tensor(T::Float32, &[1, 1, 1, 3]);
         let options = crate::schema::Pool2DOptions {
-            padding: crate::schema::Padding::Valid,
+            padding: Padding::Valid,
             filter_width: window,
             filter_height: window,
             stride_w: window,
