@@ -84,12 +84,12 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             // The answer has been printed, as one object if that was asked for.
             Err(error) => {
-                let _ = writeln!(std::io::stderr(), "nnhal: {error}");
+                show_error(&error);
                 ExitCode::from(error.exit_code())
             }
         },
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "nnhal: {error}");
+            show_error(&error);
             // A negative answer has been printed as one object already.
             if arguments.command.is_json() && !error.is_negative() {
                 print_error(&error.to_string(), error.exit_code());
@@ -97,6 +97,12 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Says to people what went wrong.
+fn show_error(error: &CliError) {
+    let text = error.to_string();
+    let _ = writeln!(std::io::stderr(), "nnhal: {}", commands::visible(&text));
 }
 
 /// The exit code of arguments that make no sense.

@@ -40,6 +40,8 @@ fn best(command: &mut Command) -> u64 {
 fn numbers_that_make_no_sense_are_wrong_usage() {
     assert!(refusal(&mut run(&["--top", "0"]), 2).contains("--top"));
     assert!(refusal(&mut run(&["--std", "0"]), 2).contains("must not be 0"));
+    assert!(refusal(&mut run(&["--std", "inf"]), 2).contains("finite"));
+    assert!(refusal(&mut run(&["--mean", "nan"]), 2).contains("finite"));
     assert!(refusal(&mut run(&["--threads", "0"]), 2).contains("--threads"));
 }
 
@@ -70,6 +72,14 @@ fn a_prepared_model_is_kept_for_the_next_run() {
     assert!(results[0] == results[1] && results[0] == results[2]);
     let (_, text, _) = outcome(run(&["--cache-dir"]).arg(&kept));
     assert!(text.contains("loaded, prepared before, in"), "{text}");
+    // Without a place for the key that prepared models are signed with, none are kept, which is said.
+    let mut homeless = command();
+    homeless.env_remove("HOME").env_remove("XDG_STATE_HOME");
+    let (code, stdout, stderr) = outcome(&mut homeless);
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["is_from_cache"], false);
+    assert!(json["note"].as_str().unwrap().contains("cannot keep"), "{}", json["note"]);
     // A folder that cannot be one is an error that names it.
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -25,7 +25,18 @@ const LOOK: Duration = Duration::from_millis(2);
 
 type Program = Arc<dyn PreparedModel>;
 
-/// The prepared model of the folder, or else one that is prepared now and kept there; and which of both it is.
+/// What the folder has of a prepared model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It was there before.
+    Before,
+    /// It is there from now on.
+    Now,
+    /// It is not there.
+    Not,
+}
+
+/// The prepared model of the folder, or else one that is prepared now, and kept there if it can be.
 ///
 /// # Errors
 /// Preparing the model, and a folder that cannot be written.
@@ -36,24 +47,25 @@ pub(crate) fn open(
     options: &SessionOptions,
     deadline: Option<Deadline>,
     prepare: impl FnOnce(PrepareOptions) -> Result<Program>,
-) -> Result<(Program, bool)> {
+) -> Result<(Program, Kept)> {
     let Some(entry) = Entry::new(folder, model, device, options, deadline)? else {
-        return Ok((prepare(PrepareOptions::default())?, false));
+        tracing::warn!(device = device.name(), "prepared models cannot be kept");
+        return Ok((prepare(PrepareOptions::default())?, Kept::Not));
     };
     if let Some(kept) = entry.load() {
-        return Ok((kept, true));
+        return Ok((kept, Kept::Before));
     }
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
     if !entry.shares_weights {
-        return Ok((entry.prepare(prepare)?, false));
+        return entry.prepare(prepare);
     }
     // One of those that begin at the same time prepares it, and the others take that.
     let _turn = wait_for_turn(&entry.path.with_extension("lock"), deadline);
     if let Some(kept) = entry.load() {
-        return Ok((kept, true));
+        return Ok((kept, Kept::Before));
     }
-    let own = entry.prepare(prepare)?;
-    Ok((entry.load().unwrap_or(own), false))
+    let (own, kept) = entry.prepare(prepare)?;
+    Ok((entry.load().unwrap_or(own), kept))
 }
 
 /// A prepared model in the folder, or a place for it.
@@ -137,7 +149,10 @@ impl<'a> Entry<'a> {
 
     /// Prepares the model, and keeps it. The file appears under its name when it is whole, so that others
     /// who look at the same time never see a part. A folder that cannot be written is an error.
-    fn prepare(&self, prepare: impl FnOnce(PrepareOptions) -> Result<Program>) -> Result<Program> {
+    fn prepare(
+        &self,
+        prepare: impl FnOnce(PrepareOptions) -> Result<Program>,
+    ) -> Result<(Program, Kept)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let partial = self.path.with_extension(format!("{}-{number}.partial", std::process::id()));
@@ -157,12 +172,12 @@ impl<'a> Entry<'a> {
         if !is_saved {
             let path = self.path.display();
             tracing::warn!(%path, "the prepared model could not be kept");
-            return Ok(prepared);
+            return Ok((prepared, Kept::Not));
         }
         if let Some(known) = KnownFile::settled(TOKEN, &file, 0, 0) {
             known.remember(&self.token);
         }
-        Ok(prepared)
+        Ok((prepared, Kept::Now))
     }
 }
 

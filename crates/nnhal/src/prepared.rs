@@ -1,6 +1,6 @@
 //! [`Prepared`]: a model on a device, which any number of runs share.
 
-use crate::cache;
+use crate::cache::{self, Kept};
 use crate::devices;
 use crate::error::{Error, FailedOperation, Result, UnsupportedOperation, place_of};
 use crate::model::Model;
@@ -25,8 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) outputs: Vec<Operand>,
     /// How long preparing took.
     pub(crate) preparing: Duration,
-    /// Whether it came out of the cache.
-    pub(crate) is_from_cache: bool,
+    /// What the folder of prepared models has of it.
+    pub(crate) kept: Kept,
 }
 
 impl Prepared {
@@ -54,9 +54,9 @@ impl Prepared {
                 .prepare_model(model.hal(), HalVersion::LATEST, all)
                 .map_err(|error| explain(model, &**device, error))
         };
-        let (program, is_from_cache) = match &options.cache {
+        let (program, kept) = match &options.cache {
             Some(folder) => cache::open(folder, model, &**device, options, deadline, prepare)?,
-            None => (prepare(PrepareOptions::default())?, false),
+            None => (prepare(PrepareOptions::default())?, Kept::Not),
         };
         let main = &model.hal().main;
         let operands = |indexes: &[u32]| -> Vec<Operand> {
@@ -70,7 +70,7 @@ impl Prepared {
             device: Arc::clone(device),
             options: options.clone(),
             preparing: begun.elapsed(),
-            is_from_cache,
+            kept,
         })
     }
 

@@ -1,5 +1,6 @@
 //! [`Session`]: a model prepared on a device, to be run by any number of threads.
 
+use crate::cache::Kept;
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::model::Model;
@@ -254,7 +255,14 @@ impl Session {
 
     /// Whether the prepared model came out of the folder of [`SessionOptions::cache_dir`].
     pub fn is_from_cache(&self) -> bool {
-        self.base.prepared.is_from_cache
+        self.base.prepared.kept == Kept::Before
+    }
+
+    /// Whether the prepared model is in the folder of [`SessionOptions::cache_dir`], from now on or before. It is not where the
+    /// device does not keep prepared models: those of this library do not without a folder for the key that they are
+    /// signed with (`$XDG_STATE_HOME`, or `.local/state` in `$HOME`).
+    pub fn is_kept(&self) -> bool {
+        self.base.prepared.kept != Kept::Not
     }
 
     pub(crate) fn prepared(&self) -> &Arc<Prepared> {

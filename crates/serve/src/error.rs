@@ -162,6 +162,10 @@ impl From<nnhal::Error> for Error {
             }
             Some(ErrorStatus::DeviceUnavailable) => Self::Unavailable(error.to_string()),
             Some(ErrorStatus::InvalidArgument) => Self::Invalid(error.to_string()),
+            // The model was prepared: what an operation then does not take is this request's shapes or values.
+            Some(ErrorStatus::GeneralFailure) if error.operation().is_some() => {
+                Self::Invalid(error.to_string())
+            }
             Some(_) => Self::Internal(error.to_string()),
             None => match error {
                 nnhal::Error::Memory(_) | nnhal::Error::TooLarge { .. } => {

@@ -2,6 +2,7 @@
 
 use crate::error::{CliError, Result};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -20,12 +21,28 @@ pub mod service;
 /// Writes to standard output. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(visible(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(CliError::file(Path::new("standard output"))(error))
         }
         _ => Ok(()),
     }
+}
+
+/// Text without characters that steer terminals, which names in files may have: they are written as Rust writes them.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for it in text.chars() {
+        match steers(it) {
+            true => shown.extend(it.escape_default()),
+            false => shown.push(it),
+        }
+    }
+    shown.into()
 }
 
 /// Writes one JSON object on a line of its own.
@@ -85,4 +102,15 @@ pub fn milliseconds(duration: std::time::Duration) -> String {
 pub fn microseconds(duration: std::time::Duration) -> f64 {
     // One division: of seconds times a million there would be more digits than were measured.
     duration.as_nanos() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_names_do_not_steer_the_terminal() {
+        assert_eq!(visible("caf\u{e9}\t1\n"), "caf\u{e9}\t1\n");
+        assert_eq!(visible("a\u{1b}[2J\rb\u{9b}"), "a\\u{1b}[2J\\rb\\u{9b}");
+    }
 }

@@ -114,6 +114,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let (count, sizes) = (given.len(), sizes.join(", "));
         format!("the labels are {count}, and no output has that number of elements, but {sizes}")
     });
+    let not_kept = (kept.is_some() && !session.is_kept()).then(|| {
+        let device = session.device().name();
+        format!("{device} cannot keep the prepared model (NNHAL_LOG=warn says why)")
+    });
+    let notes: Vec<String> = note.into_iter().chain(not_kept).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
     let outputs: Vec<Output> = names
         .into_iter()
         .zip(results.tensors())
