@@ -140,23 +140,25 @@ impl Kernel for Block<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { steps, operands, output } = self;
         // Until a step has written the output, the value is that of operand 0.
-        let mut input = match operands[0] {
-            Operand::Elements(input) => Some(input),
-            Operand::Same(value) => {
-                output.fill(value);
-                None
-            }
-        };
+        // Which of both it is, is known where steps are compiled: otherwise they take a fifth longer.
+        let mut steps = steps.iter();
+        match operands[0] {
+            Operand::Same(value) => output.fill(value),
+            Operand::Elements(input) => match steps.next() {
+                None => output.copy_from_slice(input),
+                Some(Step::Unary(unary)) => unary.apply(simd, Some(input), output),
+                Some(Step::Binary(binary, operand)) => {
+                    binary.apply(simd, Some(input), operands[*operand], output);
+                }
+            },
+        }
         for step in steps {
             match step {
-                Step::Unary(unary) => unary.apply(simd, input.take(), output),
+                Step::Unary(unary) => unary.apply(simd, None, output),
                 Step::Binary(binary, operand) => {
-                    binary.apply(simd, input.take(), operands[*operand], output);
+                    binary.apply(simd, None, operands[*operand], output);
                 }
             }
-        }
-        if let Some(input) = input {
-            output.copy_from_slice(input);
         }
     }
 }

@@ -85,7 +85,7 @@ impl<T: Byte> ReduceStored<T> {
                 let is_truth =
                     matches!(self.reduction, StoredReduction::All | StoredReduction::Any);
                 let most = if is_truth { 1 } else { T::RANGE.1 };
-                self.vectors.run(team, input, output, |extreme| T::nearest(extreme.min(most)));
+                self.vectors.run(team, input, output, move |extreme| T::nearest(extreme.min(most)));
             }
             StoredReduction::Mean { zero_point } => {
                 self.mean(team, input, output, zero_point, |steps, count| {

@@ -69,7 +69,7 @@ impl Reduce {
             Reduction::Mean => axes.count as f32,
             Reduction::Sum | Reduction::Max | Reduction::Min => 1.0,
         };
-        self.vectors.run(team, input, output, |result: f32| result / divisor);
+        self.vectors.run(team, input, output, move |result: f32| result / divisor);
     }
 }
 

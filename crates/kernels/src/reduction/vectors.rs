@@ -185,11 +185,11 @@ impl Vectors {
         team: &mut Team,
         input: &[E],
         output: &mut [U],
-        finish: impl Fn(E::Result) -> U + Sync,
+        finish: impl Fn(E::Result) -> U + Copy + Sync,
     ) {
         let Self { isa, combination, axes } = self;
         axes.for_each_part(team, input, output, E::ELEMENTS_OF_TASK, |part, output, pace| {
-            let (first, finish) = (part.start, &finish);
+            let first = part.start;
             isa.run(Part { combination: *combination, axes, input, output, first, finish, pace });
         });
     }
@@ -202,7 +202,7 @@ struct Part<'a, E, U, F> {
     output: &'a mut [U],
     /// Number of the first output element.
     first: usize,
-    finish: &'a F,
+    finish: F,
     pace: Pace<'a>,
 }
 
@@ -262,13 +262,13 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
                 for (index, all) in all.into_iter().enumerate() {
                     E::store(simd, all, &mut results[index * S::LANES..]);
                 }
-                finish_all(&results, &mut output[..count], finish);
+                finish_all(&results, &mut output[..count], &finish);
                 done += count;
             } else {
                 let count = left.min(S::LANES);
                 let [all] = side_by_side::<S, E, WHAT, 1>(simd, input, (start, count), axes, pace);
                 E::store(simd, all, &mut results);
-                finish_all(&results, &mut output[..count], finish);
+                finish_all(&results, &mut output[..count], &finish);
                 done += count;
             }
         }
