@@ -256,7 +256,7 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
                 let drawn = format!("random, seed {}", arguments.seed);
                 let mut source = if values.draws(info) { drawn } else { "zeros".into() };
                 if wanted.is_none() && leaves_open(info) {
-                    source += ", of the shape of the file's example; --shape gives others";
+                    source += ", of an example's shape; --shape gives others";
                 }
                 (tensor, source)
             }
