@@ -8,6 +8,7 @@ use crate::partition::cache::{CacheFiles, Caching};
 use crate::partition::{Partitioning, PlanOptions, compile};
 use nnhal_hal::{CacheToken, Deadline, ExecutionPreference, Hints, Priority};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A compilation that is being set up.
@@ -185,7 +186,7 @@ impl CompilationBuilder {
             priority: self.priority,
             deadline: self.timeout.map(Deadline::after),
             caching: self.caching.take(),
-            hints: std::mem::take(&mut self.attributes),
+            hints: Arc::new(std::mem::take(&mut self.attributes)),
         };
         let plan = compile(&self.model, &self.devices, self.partitioning, &options)?;
         let compilation = Compilation::new(

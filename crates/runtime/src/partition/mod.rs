@@ -24,6 +24,7 @@ use crate::model::Model;
 use cache::Caching;
 use nnhal_hal::{Deadline, ExecutionPreference, Hints, Priority};
 use plan::Plan;
+use std::sync::Arc;
 
 /// How a model is given to devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,12 +52,12 @@ pub(crate) struct PlanOptions {
     pub(crate) priority: Priority,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) caching: Option<Caching>,
-    pub(crate) hints: Hints,
+    pub(crate) hints: Arc<Hints>,
 }
 
 impl PlanOptions {
     fn without_caching(&self) -> Self {
-        Self { caching: None, hints: self.hints.clone(), ..*self }
+        Self { caching: None, hints: Arc::clone(&self.hints), ..*self }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::operand::byte_size;
 use buffers::DeviceBuffers;
 use nnhal_hal::model::SubgraphName;
-use nnhal_hal::{Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
+use nnhal_hal::{Hints, Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -496,7 +496,9 @@ struct Part<'a> {
     is_whole: bool,
 }
 
-/// Prepares a model on a device, from the cache if that has it.
+/// Prepares a model on a device, from the cache if that has it. What it needs of the stack is not to be that of each model
+/// in another.
+#[inline(never)]
 fn prepare(
     device: &Device,
     model: &nnhal_hal::Model,
@@ -510,7 +512,7 @@ fn prepare(
         preference: options.preference,
         priority: options.priority,
         deadline: options.deadline,
-        hints: options.hints.clone(),
+        hints: Hints::clone(&options.hints),
         ..PrepareOptions::default()
     };
     let drafts = key.map(|key| key.save_to(device, &mut prepare));
