@@ -107,6 +107,9 @@ pub(crate) fn for_each_task<T: Send>(
     (memory, each): (&mut [T], usize),
     work: impl Fn(usize, &mut [T], &Stop) + Sync,
 ) {
+    // Before the first task writes anything.
+    let is_enough = tasks.checked_mul(each).is_some_and(|needed| needed <= memory.len());
+    assert!(is_enough, "too little scratch memory");
     let memory = DisjointOutput::new(memory);
     team.run_long(tasks, &|task, stop| {
         // SAFETY: each task is run once, and these elements are no other one's.
