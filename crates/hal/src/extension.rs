@@ -70,8 +70,8 @@ pub struct TokenValuePair {
     pub value: Vec<u8>,
 }
 
-/// What a client says to a device that only their extensions define, of a compilation or of an execution. A device leaves out
-/// what it does not know.
+/// Values of extensions that a client gives a device with a compilation or with an execution. A device passes over what it
+/// does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Hints {
     /// The values; no token is there twice.

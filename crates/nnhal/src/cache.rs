@@ -9,7 +9,7 @@ use crate::options::SessionOptions;
 use nnhal_driver::known_files::KnownFile;
 use nnhal_hal::{CacheToken, CacheTrust, Deadline, Device, PrepareOptions, PreparedModel};
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const TOKEN: &str = "token";
 /// How long to wait for another process that prepares the same model.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Bytes of a file that is copied into memory at the most.
+const MOST_COPIED: u64 = 4 << 30;
 /// How often to look whether it is ready.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -188,9 +190,14 @@ fn is_read_only(error: &io::Error) -> bool {
 
 /// A file in memory with the same bytes.
 fn copy(path: &Path) -> io::Result<File> {
+    let metadata = std::fs::metadata(path)?;
+    // A pipe would be waited for.
+    if !metadata.is_file() || metadata.len() > MOST_COPIED {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut copy: File =
         rustix::fs::memfd_create("nnhal-prepared", rustix::fs::MemfdFlags::CLOEXEC)?.into();
-    io::copy(&mut File::open(path)?, &mut copy)?;
+    io::copy(&mut File::open(path)?.take(MOST_COPIED), &mut copy)?;
     Ok(copy)
 }
 
@@ -261,6 +268,7 @@ mod tests {
         let mut copied = copy(&path).unwrap();
         io::Seek::rewind(&mut copied).unwrap();
         assert_eq!(io::read_to_string(&mut copied).unwrap(), "prepared");
+        assert!(copy(folder.path()).is_err(), "no file");
         for kind in [io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied] {
             assert!(is_read_only(&kind.into()));
         }

@@ -18,10 +18,15 @@ pub mod serve;
 #[cfg(feature = "service")]
 pub mod service;
 
-/// Writes to standard output. A reader that has gone away (`| head`) is not an error.
+/// Writes to standard output, for people. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
+    write(&visible(text))
+}
+
+/// Writes to standard output, for programs: as it is, since an escape of Rust's is none of JSON's.
+pub fn write(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(visible(text).as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(CliError::file(Path::new("standard output"))(error))
         }
@@ -48,7 +53,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// Writes one JSON object on a line of its own.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|error| CliError::Input(error.to_string()))?;
-    print(&(text + "\n"))
+    write(&(text + "\n"))
 }
 
 /// Dimensions for people: `1x224x224x3`, with `?` where a length is not known.

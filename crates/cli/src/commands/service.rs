@@ -168,7 +168,7 @@ fn aidl(arguments: &AidlArguments) -> Result<()> {
 fn status(arguments: &StatusArguments) -> Result<()> {
     let json = ask(&arguments.socket)?;
     if arguments.json {
-        return print(&(json + "\n"));
+        return super::write(&(json + "\n"));
     }
     let wrong = |error: serde_json::Error| CliError::Input(format!("the status: {error}"));
     let status: serde_json::Value = serde_json::from_str(&json).map_err(wrong)?;

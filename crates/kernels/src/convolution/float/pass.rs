@@ -47,13 +47,8 @@ impl<'a> Pass<'a> {
 
     /// Where some output channels of pixels side by side go, from a pixel on.
     pub(crate) fn target(&self, pixel: usize, channels: Range<usize>) -> Target {
-        let at = |stride: usize| pixel * stride + channels.start;
-        Target {
-            output: self.output.pointer(at(self.output_stride)),
-            output_stride: self.output_stride,
-            residual: self.residual.map(|it| it.values[at(it.pixel_stride)..].as_ptr()),
-            residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
-            columns: channels.len(),
-        }
+        let stride = self.output_stride;
+        let output = self.output.pointer(pixel * stride + channels.start);
+        Target::new((output, stride), self.residual, pixel, channels)
     }
 }

@@ -109,7 +109,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// That of some columns of rows from one on: the first value and the stride of the output, and what is added.
-    pub(super) fn new(
+    pub(crate) fn new(
         (output, output_stride): (*mut f32, usize),
         residual: Option<Image<'_, f32>>,
         row: usize,
