@@ -11,6 +11,8 @@ import numpy as np
 
 from corpus_cases import is_close, main, read
 
+OPTIONS = {"threads": "1"}
+
 
 def value(interpreter, details):
     """An output; the interpreter does not hand out one without elements."""
@@ -51,7 +53,7 @@ def try_case(folder):
             inputs = [read(base, it["file"]) for it in run["inputs"]]
             fresh = not (interpreter and meta["keeps_state"])
             if fresh:
-                interpreter = hosts.delegated(model, threads="1")
+                interpreter = hosts.delegated(model, **OPTIONS)
                 taken = max(taken, hosts.partitions(interpreter)[0])
             found = execute(interpreter, run["signature"], inputs, fresh)
             for at, (x, it) in enumerate(zip(found, run["outputs"])):

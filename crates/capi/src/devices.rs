@@ -3,7 +3,7 @@
 use crate::outcome::{Outcome, bad_data};
 use nnhal_hal::Device;
 use nnhal_runtime::Devices;
-use nnhal_settings::{DEVICES, NNAPI_REFERENCE, SettingError};
+use nnhal_settings::{DEVICES, NNAPI_REFERENCE, SUPPORT_LIBRARY_LEVEL, SettingError};
 use std::sync::{Arc, LazyLock};
 
 /// What is offered.
@@ -39,6 +39,7 @@ pub(crate) fn offered() -> Outcome<&'static Offered> {
     static OFFERED: LazyLock<Result<Offered, String>> = LazyLock::new(|| {
         let offered = nnhal_c_boundary::log::begin()
             .and_then(|()| nnhal_settings::ABORT_ON_MISUSE.is_on())
+            .and_then(|_| support_library_level())
             .and_then(|_| all())
             .and_then(named)
             .and_then(|devices| Ok((reference(&devices)?, devices)));
@@ -50,6 +51,28 @@ pub(crate) fn offered() -> Outcome<&'static Offered> {
         })
     });
     OFFERED.as_ref().map_err(bad_data)
+}
+
+/// The feature level that the library has as a support library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum SupportLibraryLevel {
+    Seven = 1_000_007,
+    Eight = 1_000_008,
+}
+
+/// Seven, unless the environment says 8. LiteRT's loader of support libraries takes those of levels 5 to 7, and Android's any from
+/// 5 on; what level 8 adds are two functions, the last ones of the structure.
+///
+/// # Errors
+/// The environment says something else.
+pub(crate) fn support_library_level() -> Result<SupportLibraryLevel, SettingError> {
+    let level = SUPPORT_LIBRARY_LEVEL.parse(|text| match text {
+        "7" => Ok(SupportLibraryLevel::Seven),
+        "8" => Ok(SupportLibraryLevel::Eight),
+        _ => Err(None),
+    })?;
+    Ok(level.unwrap_or(SupportLibraryLevel::Seven))
 }
 
 /// The devices of this process.

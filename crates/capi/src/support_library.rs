@@ -5,6 +5,7 @@ use crate::border::{export, inner};
 use crate::compilation::*;
 use crate::compilation::{ANeuralNetworksCompilation, token};
 use crate::device::{ANeuralNetworksDevice, ListedDevice};
+use crate::devices::{SupportLibraryLevel, support_library_level};
 use crate::diagnostics::*;
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, null};
@@ -31,7 +32,7 @@ pub const FUNCTIONS: usize = 106;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Driver {
-    /// Feature level of the functions (`implFeatureLevel`).
+    /// Feature level of the structure (`implFeatureLevel`).
     pub feature_level: i64,
     /// The functions, in the order of the header.
     pub functions: [Function; FUNCTIONS],
@@ -42,10 +43,9 @@ macro_rules! driver {
         /// Names of the functions, in the order of the structure.
         pub const NAMES: [&str; FUNCTIONS] = [$(stringify!($name)),*];
 
-        static DRIVER: Driver = Driver {
-            feature_level: nnhal_runtime::RUNTIME_FEATURE_LEVEL,
-            functions: [$(Function($name as *const ())),*],
-        };
+        const fn driver(feature_level: i64) -> Driver {
+            Driver { feature_level, functions: [$(Function($name as *const ())),*] }
+        }
     };
 }
 
@@ -190,9 +190,14 @@ impl From<PerformanceInfo> for Performance {
 }
 
 export! {
-    /// The structure with all functions.
+    /// The structure with all functions. Where the environment makes no sense, its functions answer so.
     fn ANeuralNetworks_getSLDriverImpl() -> *const Driver, std::ptr::null(); {
-        &raw const DRIVER
+        static LEVEL_7: Driver = driver(SupportLibraryLevel::Seven as i64);
+        static LEVEL_8: Driver = driver(SupportLibraryLevel::Eight as i64);
+        match support_library_level() {
+            Ok(SupportLibraryLevel::Eight) => &raw const LEVEL_8,
+            Ok(SupportLibraryLevel::Seven) | Err(_) => &raw const LEVEL_7,
+        }
     }
 }
 

@@ -51,6 +51,7 @@ fn a_setting_that_makes_no_sense_is_an_error_that_says_what_is_possible() {
         ("NNHAL_PASSES_OFF", "views,vews", "names of passes"),
         ("NNHAL_LOG", "loud", "`trace`"),
         ("NNHAL_ABORT_ON_MISUSE", "perhaps", "`1` or `0`"),
+        ("NNHAL_SUPPORT_LIBRARY_LEVEL", "9", "`7` or `8`"),
     ] {
         let (answers, said) = ask(variable, value);
         assert!(answers.contains("answer: 4 77 4 true"), "{variable}: {answers}");

@@ -46,7 +46,7 @@ struct TypePerformance {
 
 #[test]
 fn the_structure_leads_to_the_exported_functions() {
-    assert_eq!(driver().feature_level, ANeuralNetworks_getRuntimeFeatureLevel());
+    assert_eq!(driver().feature_level, 1_000_007);
     let get_count = function!(ANeuralNetworks_getDeviceCount: extern "C" fn(*mut u32) -> i32);
     let (mut by_structure, mut by_name) = (0, 0);
     works(get_count(&raw mut by_structure));
@@ -57,6 +57,30 @@ fn the_structure_leads_to_the_exported_functions() {
     let model = model();
     free(model);
     assert_eq!(ANeuralNetworksModel_finish(model), BAD_STATE);
+}
+
+const CHILD: &str = "NNHAL_TEST_CHILD";
+
+#[test]
+fn says_its_level_in_a_process_of_its_own() {
+    if std::env::var_os(CHILD).is_some() {
+        println!("level: {}", driver().feature_level);
+    }
+}
+
+/// LiteRT refuses support libraries of other levels than 5 to 7 (`tflite/nnapi/sl/SupportLibrary.cc`).
+#[test]
+fn the_structure_has_the_level_that_is_asked_for() {
+    for (level, expected) in [("", 1_000_007), ("7", 1_000_007), ("8", 1_000_008)] {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "says_its_level_in_a_process_of_its_own", "--nocapture"])
+            .env(CHILD, "1")
+            .env("NNHAL_SUPPORT_LIBRARY_LEVEL", level)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(child.stdout).unwrap();
+        assert!(said.contains(&format!("level: {expected}\n")), "{level}: {said}");
+    }
 }
 
 #[test]

@@ -128,6 +128,17 @@ pub const ABORT_ON_MISUSE: Setting = Setting {
     readers: "the C libraries",
 };
 
+/// What the C library says that it is as a support library.
+pub const SUPPORT_LIBRARY_LEVEL: Setting = Setting {
+    name: "NNHAL_SUPPORT_LIBRARY_LEVEL",
+    values: "`7` or `8`",
+    default: "`7`",
+    meaning: "The feature level that the library has as an NNAPI support library. LiteRT takes support \
+              libraries of levels 5 to 7; `8` is for programs that give attributes of extensions to one. \
+              It has no effect on programs that call its functions by name, which are those of level 8.",
+    readers: "the C library",
+};
+
 /// What the libraries for LiteRT's compiled models do.
 pub const LITERT_OPTIONS: Setting = Setting {
     name: "NNHAL_LITERT_OPTIONS",
@@ -139,7 +150,7 @@ pub const LITERT_OPTIONS: Setting = Setting {
 };
 
 /// All of them.
-pub const ALL: [&Setting; 10] = [
+pub const ALL: [&Setting; 11] = [
     &THREADS,
     &INSTRUCTION_SET,
     &WINOGRAD,
@@ -149,6 +160,7 @@ pub const ALL: [&Setting; 10] = [
     &HWBINDER,
     &LOG,
     &ABORT_ON_MISUSE,
+    &SUPPORT_LIBRARY_LEVEL,
     &LITERT_OPTIONS,
 ];
 
