@@ -1,6 +1,6 @@
 //! [`dump_passes`]: what each pass makes of a model, for people.
 
-use crate::graph::{Graph, NoGraph, Source, declared};
+use crate::graph::{Graph, NoGraph, Sources, declared};
 use crate::passes;
 use crate::settings::Settings;
 use nnhal_driver::{Budget, EngineError};
@@ -33,8 +33,8 @@ pub fn dump_passes(model: &ValidModel, settings: &Settings) -> Result<Vec<GraphD
     let main = model.main();
     let lengths = |operand: &u32| declared(main, *operand).to_known();
     let inputs: Option<Vec<_>> = main.inputs.iter().map(lengths).collect();
-    let source = Source::of_model(model, &ledger)?;
-    let graph = Graph::build(&source, &inputs.ok_or_else(no_graph)?, &ledger, &budget);
+    let sources = Sources::of_model(model, &ledger)?;
+    let graph = Graph::build(&sources, &inputs.ok_or_else(no_graph)?, &ledger, &budget);
     let mut graph = graph.map_err(|error| match error {
         NoGraph::NotStatic => no_graph(),
         NoGraph::Error(error) => error,

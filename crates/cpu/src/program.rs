@@ -1,6 +1,6 @@
 //! [`CpuProgram`]
 
-use crate::graph::{Graph, NoGraph, Source, declared};
+use crate::graph::{Graph, NoGraph, Sources, declared};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
@@ -9,7 +9,6 @@ use crate::teams::Teams;
 use bytes::Bytes;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;
-use nnhal_hal::model::SubgraphName;
 use nnhal_interpreter::InterpretedProgram;
 use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +24,8 @@ pub struct CpuProgram {
     ledger: Ledger,
     teams: Arc<Teams>,
     /// What further plans are made of; `None` if there can be no others.
-    source: Option<Source>,
-    /// What the only plan there can be was made of.
+    sources: Option<Sources>,
+    /// What the only plan there can be was made of; `None` if it has loops.
     origins: Option<(Subgraph, Origins)>,
     /// The most recently used one last.
     plans: Mutex<Vec<Arc<Specialized>>>,
@@ -63,16 +62,19 @@ impl CpuProgram {
         let mut program = Self::without_plans(settings, teams, budget);
         let is_open = dimensions.is_none();
         if let Some(dimensions) = dimensions {
-            let source = Source::of_model(model, &program.ledger)?;
-            program.plan_once(source, dimensions, budget, None)?;
+            let sources = Sources::of_model(model, &program.ledger)?;
+            match program.plan_once(sources, dimensions, budget, None) {
+                // Operation by operation, and round by round, control flow takes less.
+                Err(EngineError::MemoryLimit { .. }) if model.model().subgraph_count() > 1 => {}
+                planned => planned?,
+            }
         }
         let is_planned = !lock(&program.plans).is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
             let interpreted = InterpretedProgram::new(model, &program.ledger, budget)?;
             let constants = interpreted.constants();
             if is_open {
-                let (name, main) = (SubgraphName::Main, model.main().clone());
-                program.source = Some(Source::read(name, main, constants));
+                program.sources = Some(Sources::read(model, constants));
             }
             let static_subgraphs =
                 Arc::new(StaticSubgraphs::new(model, constants, settings, &program.ledger, teams));
@@ -91,7 +93,8 @@ impl CpuProgram {
     ) -> Result<Self, EngineError> {
         let Saved { subgraph, inputs, constants, packed } = saved::read(bytes, &settings)?;
         let mut program = Self::without_plans(settings, teams, budget);
-        program.plan_once(Source::restored(subgraph, constants), inputs, budget, Some(&packed))?;
+        let sources = Sources::restored(subgraph, constants);
+        program.plan_once(sources, inputs, budget, Some(&packed))?;
         if lock(&program.plans).is_empty() {
             return Err(nnhal_hal::Error::failure("a saved program cannot be planned").into());
         }
@@ -103,7 +106,7 @@ impl CpuProgram {
             settings,
             ledger: budget.memory().model(settings.memory_limit),
             teams: Arc::clone(teams),
-            source: None,
+            sources: None,
             origins: None,
             plans: Mutex::default(),
             interpreted: None,
@@ -113,14 +116,15 @@ impl CpuProgram {
     /// Makes the plan for the only dimensions that inputs can have, if there can be one.
     fn plan_once(
         &mut self,
-        source: Source,
+        sources: Sources,
         inputs: Vec<Vec<u32>>,
         budget: &Budget,
         packed: Option<&[Bytes]>,
     ) -> Result<(), EngineError> {
-        if let Some((plan, origins)) = self.specialize(&source, inputs, budget, packed)? {
-            self.plans = Mutex::new(vec![Arc::new(plan)]);
-            self.origins = Some((source.subgraph, origins));
+        if let Some((specialized, origins)) = self.specialize(&sources, inputs, budget, packed)? {
+            let main = sources.into_main().filter(|_| !specialized.plan.has_loops());
+            self.origins = main.map(|main| (main, origins));
+            self.plans = Mutex::new(vec![Arc::new(specialized)]);
         }
         Ok(())
     }
@@ -128,12 +132,12 @@ impl CpuProgram {
     /// A plan for inputs of these dimensions, and what it was made of; `None` if there can be none.
     fn specialize(
         &self,
-        source: &Source,
+        sources: &Sources,
         inputs: Vec<Vec<u32>>,
         budget: &Budget,
         packed: Option<&[Bytes]>,
     ) -> Result<Option<(Specialized, Origins)>, EngineError> {
-        match Graph::build(source, &inputs, &self.ledger, budget) {
+        match Graph::build(sources, &inputs, &self.ledger, budget) {
             Ok(graph) => {
                 let mut team = self.teams.borrow_for(budget);
                 let plan =
@@ -165,7 +169,7 @@ impl CpuProgram {
         for plan in plans.iter() {
             lock(&plan.workspaces).clear();
         }
-        if self.source.is_some() {
+        if self.sources.is_some() {
             plans.clear();
         }
         drop(plans);
@@ -188,14 +192,14 @@ impl CpuProgram {
             return Ok(Some(Arc::clone(&plans[last])));
         }
         drop(plans);
-        let Some(source) = &self.source else { return Ok(None) };
+        let Some(sources) = &self.sources else { return Ok(None) };
         if bindings.inputs().iter().any(|input| input.value().is_none()) {
             return Ok(None);
         }
         let dimensions: Option<Vec<_>> =
             bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
         let Some(dimensions) = dimensions else { return Ok(None) };
-        let specialize = || self.specialize(source, dimensions.clone(), budget, None);
+        let specialize = || self.specialize(sources, dimensions.clone(), budget, None);
         let Some((plan, _)) = self.with_memory(specialize)? else { return Ok(None) };
         let plan = Arc::new(plan);
         let mut plans = lock(&self.plans);
@@ -287,7 +291,7 @@ impl Program for CpuProgram {
     fn plan(&self) -> Vec<PlannedStep> {
         let plans = lock(&self.plans);
         match (plans.last(), &self.interpreted) {
-            (Some(specialized), _) => specialized.plan.describe(),
+            (Some(specialized), _) => specialized.plan.describe(&mut 0),
             (None, Some(interpreted)) => interpreted.static_subgraphs.describe(),
             (None, None) => Vec::new(),
         }

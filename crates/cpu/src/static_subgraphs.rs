@@ -1,10 +1,10 @@
 //! [`StaticSubgraphs`]: plans for parts of a model that cannot be planned as a whole.
 //!
-//! The interpreter runs control flow and operations whose shapes data decide. What is between has
+//! The interpreter runs IF, WHILE with variables that grow, and operations whose shapes data decide. What is between has
 //! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
 //! next round of a loop, or the next request.
 
-use crate::graph::{self, Graph, NoGraph, Source};
+use crate::graph::{self, Graph, NoGraph, Sources};
 use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
 use crate::teams::Teams;
@@ -34,13 +34,13 @@ pub(crate) struct StaticSubgraphs {
     teams: Arc<Teams>,
     /// Static subgraphs that were looked at.
     made: AtomicUsize,
+    sources: Sources,
     /// The main subgraph, then the referenced ones.
     subgraphs: Vec<OfSubgraph>,
 }
 
 #[derive(Debug)]
 struct OfSubgraph {
-    source: Source,
     /// See [`graph::last_reads`].
     last_reads: Vec<usize>,
     /// Static subgraphs that were looked at.
@@ -80,15 +80,15 @@ impl StaticSubgraphs {
         ledger: &Ledger,
         teams: &Arc<Teams>,
     ) -> Self {
-        let subgraphs = model.model().subgraphs().map(|(name, subgraph)| OfSubgraph {
-            source: Source::read(name, subgraph.clone(), constants),
-            last_reads: graph::last_reads(subgraph),
+        let sources = Sources::read(model, constants);
+        let subgraphs = sources.iter().map(|source| OfSubgraph {
+            last_reads: graph::last_reads(&source.subgraph),
             made: AtomicUsize::new(0),
             static_subgraphs: Mutex::default(),
         });
         let subgraphs = subgraphs.collect();
         let (ledger, teams) = (ledger.clone(), Arc::clone(teams));
-        Self { settings, ledger, teams, made: AtomicUsize::new(0), subgraphs }
+        Self { settings, ledger, teams, made: AtomicUsize::new(0), sources, subgraphs }
     }
 
     /// The steps of the plans that there are.
@@ -99,9 +99,7 @@ impl StaticSubgraphs {
             for found in lock(&subgraph.static_subgraphs).values() {
                 let Found::Plans(plans) = found else { continue };
                 let Some(last) = plans.last() else { continue };
-                let of_plan = last.plan.describe();
-                steps.extend(of_plan.into_iter().map(|it| PlannedStep { plan: number, ..it }));
-                number += 1;
+                steps.extend(last.plan.describe(&mut number));
             }
         }
         steps
@@ -122,6 +120,7 @@ impl StaticSubgraphs {
     /// The plan for a static subgraph; `None` if its first operation has to be interpreted.
     fn plan(
         &self,
+        index: usize,
         subgraph: &OfSubgraph,
         remaining: &Remaining<'_>,
         context: &RunContext<'_>,
@@ -161,12 +160,12 @@ impl StaticSubgraphs {
             Ok(None)
         };
         let dimensions = |operand| remaining.value(operand).map(|(dimensions, _)| dimensions);
-        let (source, last_reads) = (&subgraph.source, &subgraph.last_reads);
         let found = Graph::static_subgraph(
-            source,
+            &self.sources,
+            index,
             first,
             dimensions,
-            last_reads,
+            &subgraph.last_reads,
             &self.ledger,
             context.budget,
         );
@@ -218,7 +217,9 @@ impl Accelerator for StaticSubgraphs {
             SubgraphName::Referenced(index) => index + 1,
         };
         let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
-        let Some(planned) = self.plan(subgraph, remaining, context)? else { return Ok(None) };
+        let Some(planned) = self.plan(index, subgraph, remaining, context)? else {
+            return Ok(None);
+        };
         let idle = lock(&planned.workspaces).pop();
         let workspace = match idle {
             Some(workspace) => Ok(workspace),

@@ -96,7 +96,7 @@ pub use extension_types::{ExtensionObstacle, ExtensionTypes};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
 pub use interruption::Interruption;
 pub use memory::{Charge, Ledger};
-pub use observer::{ObservedOutput, Observer, Round};
+pub use observer::{InRounds, ObservedOutput, Observer, Round};
 pub use planned_step::{PlannedStep, PlannedValue};
 pub use prepared::Prepared;
 pub use schedule::Scheduler;

@@ -50,3 +50,36 @@ pub struct Round {
     /// Of WHILE how often the body ran before; of IF 0.
     pub round: u64,
 }
+
+/// Passes on what a part of an execution reports, with the control flow that led to it before its own.
+#[derive(Clone, Copy)]
+pub struct InRounds<'a> {
+    /// Who is notified.
+    pub observer: &'a dyn Observer,
+    /// What led to the part, outermost first.
+    pub rounds: &'a [Round],
+}
+
+impl std::fmt::Debug for InRounds<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("InRounds").field("rounds", &self.rounds).finish_non_exhaustive()
+    }
+}
+
+impl Observer for InRounds<'_> {
+    fn output(&self, output: &ObservedOutput<'_>) {
+        let both;
+        let rounds = match output.rounds {
+            [] => self.rounds,
+            inner => {
+                both = [self.rounds, inner].concat();
+                &*both
+            }
+        };
+        self.observer.output(&ObservedOutput { rounds, ..*output });
+    }
+
+    fn duration(&self, place: OperationPlace, duration: Duration) {
+        self.observer.duration(place, duration);
+    }
+}

@@ -62,7 +62,9 @@ pub mod output_shape;
 pub mod request;
 pub mod time;
 
-pub use builder::{BuildError, Mistake, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
+pub use builder::{
+    BuildError, Mistake, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder, SubgraphId,
+};
 pub use cancellation::Cancellation;
 pub use capabilities::{Capabilities, OperandPerformance, PerformanceInfo};
 pub use client::{Client, ClientGroup, ClientLimits};

@@ -1,16 +1,15 @@
 //! [`Accelerator`]: who computes operations in the interpreter's place.
 
 use crate::value::Value;
-use nnhal_driver::{EngineError, ObservedOutput, Observer, OperationPlace, Round, RunContext};
+use nnhal_driver::{EngineError, RunContext};
 use nnhal_hal::model::SubgraphName;
 use std::fmt;
-use std::time::Duration;
 
 /// Computes sequences of operations in the interpreter's place, which keeps what it is there for:
 /// control flow, and shapes that data decide.
 pub trait Accelerator: fmt::Debug + Send + Sync {
-    /// Computes operations from the first of the remaining ones on, as many as it chooses, without IF
-    /// and WHILE among them. `None` leaves that first one to the interpreter.
+    /// Computes operations from the first of the remaining ones on, as many as it chooses, without an IF
+    /// among them. `None` leaves that first one to the interpreter.
     ///
     /// # Errors
     /// What ends the execution. What an operation has to say of its arguments is better left to the
@@ -58,20 +57,4 @@ pub struct ComputedOutput {
     pub dimensions: Vec<u32>,
     /// The elements, little endian and packed.
     pub bytes: Vec<u8>,
-}
-
-/// Passes on to an observer what an accelerator reports, with the control flow that led to it.
-pub(crate) struct InRounds<'run> {
-    pub(crate) observer: &'run dyn Observer,
-    pub(crate) rounds: &'run [Round],
-}
-
-impl Observer for InRounds<'_> {
-    fn output(&self, output: &ObservedOutput<'_>) {
-        self.observer.output(&ObservedOutput { rounds: self.rounds, ..*output });
-    }
-
-    fn duration(&self, place: OperationPlace, duration: Duration) {
-        self.observer.duration(place, duration);
-    }
 }

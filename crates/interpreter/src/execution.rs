@@ -3,13 +3,13 @@
 //! Subgraphs running are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
 //! than a stack is (contract: GEN-8).
 
-use crate::accelerator::{Accelerator, ComputedOutput, InRounds, Remaining};
+use crate::accelerator::{Accelerator, ComputedOutput, Remaining};
 use crate::layout::{Action, Graph, Layout, Step};
 use crate::operation::{self, Input, Output};
 use crate::value::{Tensor, Value, merge};
 use nnhal_driver::{
-    Bindings, Constants, EngineError, Ledger, LoopClock, MemoryUse, ObservedOutput, Observer,
-    OperationPlace, Round, RunContext,
+    Bindings, Constants, EngineError, InRounds, Ledger, LoopClock, MemoryUse, ObservedOutput,
+    Observer, OperationPlace, Round, RunContext,
 };
 use nnhal_hal::OperandLifeTime;
 use nnhal_ops::{Fault, OperationError, Shape, Subject};
@@ -92,19 +92,20 @@ impl<'run> Execution<'run> {
                 continue;
             };
             self.context.budget.check()?;
-            match step.action {
-                Action::Compute => {
-                    let accelerated = self.accelerate(&mut frame)?;
-                    if accelerated == 0 {
-                        self.compute(&mut frame, step)?;
-                    }
-                    frame.step += accelerated.max(1);
-                    frames.push(frame);
-                }
-                Action::Branch { .. } | Action::Loop { .. } => {
-                    let inner = self.enter_control_flow(&mut frame, step)?;
-                    frames.extend([frame, inner]);
-                }
+            let accelerated = match step.action {
+                Action::Compute | Action::Loop { .. } => self.accelerate(&mut frame)?,
+                Action::Branch { .. } => 0,
+            };
+            if accelerated > 0 {
+                frame.step += accelerated;
+                frames.push(frame);
+            } else if matches!(step.action, Action::Compute) {
+                self.compute(&mut frame, step)?;
+                frame.step += 1;
+                frames.push(frame);
+            } else {
+                let inner = self.enter_control_flow(&mut frame, step)?;
+                frames.extend([frame, inner]);
             }
         }
         Ok(())

@@ -1,11 +1,14 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
-use super::{Constant, ConstantOrigin, Graph, Node, Origin, Source, Value, ValueId, Work};
+use super::{
+    Constant, ConstantOrigin, Graph, LoopGraphs, Node, Origin, Source, Sources, Value, ValueId,
+    Work,
+};
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType};
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
 /// Why there is no graph.
@@ -49,17 +52,34 @@ const FREE_TO_FOLD: u64 = 1 << 16;
 /// reference kernels are slow. What would exceed it is computed by every execution.
 const MOST_FOLDING: u64 = 1 << 28;
 
+/// Loops within each other that a graph may have, and loops in all: their graphs are built on the stack.
+const MOST_NESTED_LOOPS: usize = 4;
+const MOST_LOOPS: usize = 64;
+
 impl<'source> Graph<'source> {
-    /// A graph for inputs of these dimensions, by input. Operations whose inputs are all constant
-    /// are computed here.
+    /// A graph of the main subgraph for inputs of these dimensions, by input. Operations whose inputs are
+    /// all constant are computed here.
     pub(crate) fn build(
-        source: &'source Source,
+        sources: &'source Sources,
         inputs: &[Vec<u32>],
         ledger: &Ledger,
         budget: &'source Budget,
     ) -> Result<Self, NoGraph> {
+        let referring = Referring { sources, nested: 0, loops: &Cell::new(0) };
+        Self::of_subgraph(&referring, 0, inputs, ledger, budget)
+    }
+
+    /// The same of the subgraph with this index.
+    fn of_subgraph(
+        referring: &Referring<'source, '_>,
+        index: usize,
+        inputs: &[Vec<u32>],
+        ledger: &Ledger,
+        budget: &'source Budget,
+    ) -> Result<Self, NoGraph> {
+        let mut building = Building::new(referring, index, ledger, budget)?;
+        let source = building.source;
         let subgraph = &source.subgraph;
-        let mut building = Building::new(source, ledger, budget)?;
         building.ids = None;
         let operands = 0..u32::try_from(subgraph.operands.len()).unwrap_or(u32::MAX);
         building.graph.values = operands.map(|operand| value(source, operand, budget)).collect();
@@ -75,19 +95,21 @@ impl<'source> Graph<'source> {
     }
 
     /// A graph of the operations from `first` on, as many as have shapes that are known by those of
-    /// operands that `dimensions` tells. It holds no other operands than theirs, so that it takes as
+    /// operands that `dimensions` tells, of the subgraph with this index. It holds no other operands than theirs, so that it takes as
     /// much time as it has operations. `last_reads` tells by operand behind which operation no one
     /// reads it any more.
     pub(crate) fn static_subgraph<'a>(
-        source: &'source Source,
+        sources: &'source Sources,
+        index: usize,
         first: usize,
         dimensions: impl Fn(u32) -> Option<&'a [u32]>,
         last_reads: &[usize],
         ledger: &Ledger,
         budget: &'source Budget,
     ) -> Result<StaticSubgraph<'source>, NoGraph> {
-        let operations = &source.subgraph.operations;
-        let mut building = Building::new(source, ledger, budget)?;
+        let referring = Referring { sources, nested: 0, loops: &Cell::new(0) };
+        let mut building = Building::new(&referring, index, ledger, budget)?;
+        let operations = &building.source.subgraph.operations;
         let mut is_there = BTreeSet::new();
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let mut end = first;
@@ -136,6 +158,11 @@ impl<'source> Graph<'source> {
     }
 }
 
+/// Whether what is declared of a shape allows these lengths.
+fn is_possible(declared: &Shape, lengths: &[u32]) -> bool {
+    declared.merge(&Shape::known(lengths.iter().copied())).is_some()
+}
+
 /// By operand of a subgraph the index of the last operation that reads it; a number beyond all of them
 /// for what the subgraph gives out, and 0 for what no one reads.
 pub(crate) fn last_reads(subgraph: &nnhal_hal::Subgraph) -> Vec<usize> {
@@ -170,8 +197,18 @@ fn value<'source>(source: &'source Source, index: u32, budget: &'source Budget) 
     }
 }
 
+/// The subgraphs that control flow refers to.
+struct Referring<'source, 'build> {
+    sources: &'source Sources,
+    /// Loops that this one is within.
+    nested: usize,
+    /// Loops that there are.
+    loops: &'build Cell<usize>,
+}
+
 /// A graph on its way.
 struct Building<'source, 'build> {
+    referring: &'build Referring<'source, 'build>,
     source: &'source Source,
     graph: Graph<'source>,
     /// By operand its value, for operands that have been asked for; `None` if values are operands.
@@ -184,14 +221,17 @@ struct Building<'source, 'build> {
 
 impl<'source, 'build> Building<'source, 'build> {
     fn new(
-        source: &'source Source,
+        referring: &'build Referring<'source, 'build>,
+        index: usize,
         ledger: &'build Ledger,
         budget: &'source Budget,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, NoGraph> {
+        let source = referring.sources.get(index).ok_or(NoGraph::NotStatic)?;
         let held = ledger.charge(0, MemoryUse::Constants)?;
-        let graph = Graph { values: Vec::new(), nodes: Vec::new(), outputs: Vec::new(), held };
+        let (values, nodes, outputs, loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let graph = Graph { values, nodes, outputs, loops, held };
         let ids = Some(HashMap::new());
-        Ok(Self { source, graph, ids, ledger, budget, folding: MOST_FOLDING })
+        Ok(Self { referring, source, graph, ids, ledger, budget, folding: MOST_FOLDING })
     }
 
     /// The value of an operand.
@@ -215,8 +255,10 @@ impl<'source, 'build> Building<'source, 'build> {
     fn add(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
         self.budget.check()?;
         let operation_type = operation.operation_type;
-        if matches!(operation_type, OperationType::If | OperationType::While) {
-            return Err(NoGraph::NotStatic);
+        match operation_type {
+            OperationType::If => return Err(NoGraph::NotStatic),
+            OperationType::While => return self.add_loop(index, operation),
+            _ => {}
         }
         let inputs: Vec<ValueId> = operation.inputs.iter().map(|it| self.id(*it)).collect();
         let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
@@ -270,6 +312,88 @@ impl<'source, 'build> Building<'source, 'build> {
         }
         self.graph.nodes.push(Node { place, work: Work::Operation(decoded), inputs, outputs });
         Ok(())
+    }
+
+    /// Adds a WHILE whose variables keep their lengths, and are no floats of 16 bits, which a plan would keep as floats
+    /// of 32 bits from round to round. What is wrong with one is the interpreter's to say.
+    fn add_loop(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
+        let Referring { sources, nested, loops } = *self.referring;
+        let ([condition, body], Some(variables)) =
+            ([0, 1].map(|input| self.referred(operation, input)), operation.inputs.get(2..))
+        else {
+            return Err(NoGraph::NotStatic);
+        };
+        if nested == MOST_NESTED_LOOPS || loops.get() == MOST_LOOPS {
+            return Err(NoGraph::NotStatic);
+        }
+        loops.set(loops.get() + 1);
+        let inputs: Vec<ValueId> = variables.iter().map(|operand| self.id(*operand)).collect();
+        let values = &self.graph.values;
+        let is_plain =
+            |value: &Value<'_>| !matches!(value.origin, Origin::Omitted) && !value.is_float16();
+        if !inputs.iter().all(|input| is_plain(&values[*input])) {
+            return Err(NoGraph::NotStatic);
+        }
+        let dimensions: Vec<Vec<u32>> =
+            inputs.iter().map(|input| values[*input].dimensions.clone()).collect();
+        let inner = Referring { sources, nested: nested + 1, loops };
+        let graph = |subgraph: usize| {
+            let source = sources.get(subgraph).ok_or(NoGraph::NotStatic)?;
+            let operands = &source.subgraph.inputs;
+            let fits = |(operand, lengths): (&u32, &Vec<u32>)| {
+                is_possible(&source.declared(*operand), lengths)
+            };
+            if operands.len() != dimensions.len() || !operands.iter().zip(&dimensions).all(fits) {
+                return Err(NoGraph::NotStatic);
+            }
+            let graph = Graph::of_subgraph(&inner, subgraph, &dimensions, self.ledger, self.budget);
+            graph.map_err(|error| match error {
+                NoGraph::Error(EngineError::Interrupted(_)) => error,
+                NoGraph::NotStatic | NoGraph::Error(_) => NoGraph::NotStatic,
+            })
+        };
+        let (condition, body) = (graph(condition)?, graph(body)?);
+        let is_kept = |(output, variable): (&ValueId, &ValueId)| {
+            let (output, variable) = (&body.values[*output], &values[*variable]);
+            is_plain(output)
+                && output.dimensions == variable.dimensions
+                && output.element_size() == variable.element_size()
+        };
+        let is_decided = match &*condition.outputs {
+            [output] => {
+                let output = &condition.values[*output];
+                is_plain(output) && output.elements() == 1 && output.element_size() == 1
+            }
+            _ => false,
+        };
+        let results = operation.outputs.len();
+        if !is_decided
+            || body.outputs.len() > inputs.len()
+            || results > inputs.len()
+            || !body.outputs.iter().zip(&inputs).all(is_kept)
+        {
+            return Err(NoGraph::NotStatic);
+        }
+        let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
+        for ((operand, output), lengths) in operation.outputs.iter().zip(&outputs).zip(dimensions) {
+            if !is_possible(&self.source.declared(*operand), &lengths) {
+                return Err(NoGraph::NotStatic);
+            }
+            self.graph.values[*output].dimensions = lengths;
+        }
+        let operation_type = operation.operation_type;
+        let place = OperationPlace { subgraph: self.source.name, index, operation_type };
+        let work = Work::Loop(self.graph.loops.len());
+        self.graph.loops.push(LoopGraphs { condition, body });
+        self.graph.nodes.push(Node { place, work, inputs, outputs });
+        Ok(())
+    }
+
+    /// The index of the subgraph that an input of an operation refers to.
+    fn referred(&self, operation: &Operation, input: usize) -> usize {
+        // A subgraph operand's offset is the index of a referenced one; ours count the main one too.
+        let operand = operation.inputs.get(input).copied().unwrap_or_default();
+        self.source.subgraph.operands[operand as usize].location.offset as usize + 1
     }
 
     /// What an operation does, and the shapes of its outputs, by the values of parameters or by those

@@ -1,6 +1,6 @@
 //! A [`Graph`] as text and as DOT, for people.
 
-use super::{Elements, Epilogue, Graph, Node, Origin, Value, ValueId, Work};
+use super::{Elements, Epilogue, Graph, LoopGraphs, Node, Origin, Value, ValueId, Work};
 use nnhal_hal::FusedActivation;
 use nnhal_ops::extension::type_name;
 use std::fmt::Write;
@@ -24,6 +24,13 @@ impl Graph<'_> {
         }
         let outputs: Vec<_> = self.outputs.iter().map(|id| self.name(*id)).collect();
         let _ = writeln!(text, "outputs {}", outputs.join(", "));
+        for node in &self.nodes {
+            let Work::Loop(index) = node.work else { continue };
+            let LoopGraphs { condition, body } = &self.loops[index];
+            for (part, graph) in [("condition", condition), ("body", body)] {
+                let _ = write!(text, "{part} of {}\n{}", node.place, graph.text());
+            }
+        }
         text
     }
 
@@ -100,6 +107,8 @@ impl Work {
         match self {
             Self::Operation(_) => node.place.operation_name(),
             Self::View => "view".to_owned(),
+            Self::Part(first) => format!("part from {first}"),
+            Self::Loop(_) => "while".to_owned(),
             Self::Convolution(it) => {
                 let [height, width] = it.shape.filter;
                 let kind = if it.is_depthwise { "depthwise convolution" } else { "convolution" };

@@ -13,7 +13,7 @@ pub(crate) use argument::Argument;
 pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use image_shape::elements_before;
-pub(crate) use source::{SavedConstant, Source, declared};
+pub(crate) use source::{SavedConstant, Source, Sources, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
     Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization, RequantizedMean,
@@ -39,8 +39,18 @@ pub(crate) struct Graph<'source> {
     /// In an order in which they can run.
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<ValueId>,
+    /// What [`Work::Loop`] refers to.
+    pub(crate) loops: Vec<LoopGraphs<'source>>,
     /// Counts constants that are neither the model's nor a plan's.
     pub(crate) held: Charge,
+}
+
+/// Condition and body of a WHILE whose variables keep their lengths. Each variable is an input of both; the
+/// outputs of the body are the first variables of the next round, the others never change.
+#[derive(Debug)]
+pub(crate) struct LoopGraphs<'source> {
+    pub(crate) condition: Graph<'source>,
+    pub(crate) body: Graph<'source>,
 }
 
 /// What flows between nodes.

@@ -1,4 +1,4 @@
-//! [`Source`]: what plans are made of.
+//! [`Sources`]: what plans are made of.
 
 use super::{Constant, ConstantOrigin};
 use nnhal_driver::{Constants, EngineError, Ledger, MemoryUse};
@@ -7,6 +7,10 @@ use nnhal_hal::{OperandLifeTime, Subgraph};
 use nnhal_ops::{Shape, ValidModel};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The main subgraph, then the referenced ones.
+#[derive(Debug)]
+pub(crate) struct Sources(Vec<Source>);
 
 /// A subgraph and its constants.
 #[derive(Debug)]
@@ -35,31 +39,56 @@ pub(crate) struct SavedConstant {
     pub(crate) bytes: Option<bytes::Bytes>,
 }
 
-impl Source {
+impl Sources {
     /// For one plan: it reads constants while the model is there. Those in pools may have this many
     /// bytes together.
     pub(crate) fn of_model(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
-        let operands = 0..u32::try_from(model.main().operands.len()).unwrap_or(u32::MAX);
-        let constant = |operand| model.constant(SubgraphName::Main, operand).cloned();
-        let constants: Vec<_> = operands.map(constant).collect();
-        let in_pools = constants.iter().flatten().filter(|constant| constant.known().is_none());
-        let wanted = in_pools.map(|constant| constant.length() as u64).sum();
+        let mut wanted = 0_u64;
+        let source = |(name, subgraph): (SubgraphName, &Subgraph)| {
+            let operands = 0..u32::try_from(subgraph.operands.len()).unwrap_or(u32::MAX);
+            let constants = operands.map(|operand| model.constant(name, operand).cloned());
+            let constants: Vec<_> = constants.collect();
+            let in_pools = constants.iter().flatten().filter(|it| it.known().is_none());
+            wanted += in_pools.map(|constant| constant.length() as u64).sum::<u64>();
+            let constants = SourceConstants::OfModel(constants);
+            Source { name, subgraph: subgraph.clone(), constants }
+        };
+        let sources = model.model().subgraphs().map(source).collect();
         ledger.expect_room(wanted, MemoryUse::Constants)?;
-        let constants = SourceConstants::OfModel(constants);
-        Ok(Self { name: SubgraphName::Main, subgraph: model.main().clone(), constants })
+        Ok(Self(sources))
     }
 
     /// For plans when the model is gone.
-    pub(crate) fn read(name: SubgraphName, subgraph: Subgraph, constants: &Arc<Constants>) -> Self {
-        Self { name, subgraph, constants: SourceConstants::Read(Arc::clone(constants)) }
+    pub(crate) fn read(model: &ValidModel, constants: &Arc<Constants>) -> Self {
+        let source = |(name, subgraph): (SubgraphName, &Subgraph)| {
+            let (subgraph, constants) = (subgraph.clone(), Arc::clone(constants));
+            Source { name, subgraph, constants: SourceConstants::Read(constants) }
+        };
+        Self(model.model().subgraphs().map(source).collect())
     }
 
-    /// Of what was saved, by operand.
+    /// Of what was saved, by operand: a main subgraph that refers to no others.
     pub(crate) fn restored(subgraph: Subgraph, constants: Vec<Option<SavedConstant>>) -> Self {
-        let name = SubgraphName::Main;
-        Self { name, subgraph, constants: SourceConstants::Saved(constants) }
+        let constants = SourceConstants::Saved(constants);
+        Self(vec![Source { name: SubgraphName::Main, subgraph, constants }])
     }
 
+    /// By index: 0 is the main subgraph.
+    pub(crate) fn get(&self, index: usize) -> Option<&Source> {
+        self.0.get(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.0.iter()
+    }
+
+    /// The main subgraph.
+    pub(crate) fn into_main(self) -> Option<Subgraph> {
+        self.0.into_iter().next().map(|source| source.subgraph)
+    }
+}
+
+impl Source {
     /// Whether it was saved.
     pub(crate) fn is_restored(&self) -> bool {
         matches!(self.constants, SourceConstants::Saved(_))

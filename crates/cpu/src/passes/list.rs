@@ -2,7 +2,7 @@
 
 use super::{
     activations, chains, convolutions, gates, layout, matmul, maxima, means, normalization,
-    padding, residuals, separable, softmax, tables, views,
+    padding, parts, residuals, separable, softmax, tables, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -32,7 +32,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 18] = [
+pub(crate) static PASSES: [Pass; 19] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -123,6 +123,11 @@ pub(crate) static PASSES: [Pass; 18] = [
         meaning: "Depthwise and 1x1 convolutions of floats that follow each other are computed strip by strip where images are large or threads share them.",
         run: Run::ByProcessor(separable::run),
     },
+    Pass {
+        name: "parts",
+        meaning: "SPLIT, SLICE and STRIDED_SLICE of elements that follow each other, and CAST to the same type, cost nothing.",
+        run: Run::Short(parts::run),
+    },
 ];
 
 /// Which passes run. What those that do not run would have changed is computed in slower steps, some by
@@ -133,7 +138,7 @@ pub(crate) static PASSES: [Pass; 18] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 18);
+/// assert_eq!(Passes::names().count(), 19);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

@@ -11,6 +11,7 @@ mod maxima;
 mod means;
 mod normalization;
 mod padding;
+mod parts;
 mod residuals;
 mod separable;
 mod softmax;

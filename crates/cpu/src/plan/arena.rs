@@ -1,64 +1,52 @@
-//! [`Operands`]: a step's operands as slices of the arena and of constants.
+//! [`StepMemory`]: a step's operands as slices of the arena and of constants.
 
 use super::{Location, Step};
 use nnhal_kernels::{InputBytes, Lines, MOST_WRITTEN};
 use std::ops::Range;
 
-/// The operands of a step: slices of one arena, of which those to be written overlap nothing.
-pub(crate) struct Operands<'run> {
-    /// What is between the written ranges, with where it begins.
-    readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
-    /// The outputs, in their order, then the scratch memory.
-    written: [&'run mut [u8]; MOST_WRITTEN],
-    inputs: &'run [Location],
-    constants: &'run [Lines],
+/// The memory of a plan while a step runs.
+pub(crate) struct StepMemory<'run> {
+    pub(crate) arena: &'run mut [u8],
+    pub(crate) constants: &'run [Lines],
+    pub(crate) step: &'run Step,
 }
 
-impl<'run> Operands<'run> {
-    /// The operands of `step` in `arena`.
+impl<'run> StepMemory<'run> {
+    /// Inputs to read, and what is to be written: the outputs, in their order, then the scratch memory.
     ///
     /// # Panics
     /// If outputs overlap each other, or there are more than fit: a defect of the planner.
-    pub(crate) fn new(arena: &'run mut [u8], constants: &'run [Lines], step: &'run Step) -> Self {
-        let count = step.outputs.len() + 1;
-        assert!(count <= MOST_WRITTEN, "{} outputs", step.outputs.len());
-        let mut order = [0; MOST_WRITTEN];
-        for (index, place) in order.iter_mut().enumerate() {
-            *place = index;
-        }
-        let range = |index: usize| step.outputs.get(index).unwrap_or(&step.scratch);
-        let order = &mut order[..count];
-        order.sort_unstable_by_key(|index| (range(*index).start, range(*index).end));
+    pub(crate) fn split(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
+        let Self { arena, constants, step } = self;
         let mut readable = [(0, &[][..]); MOST_WRITTEN + 1];
-        let mut written: [&mut [u8]; MOST_WRITTEN] = std::array::from_fn(|_| Default::default());
+        let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
         let (mut rest, mut at) = (arena, 0);
-        for (gap, index) in order.iter().enumerate() {
-            let Range { start, end } = range(*index).clone();
+        for (gap, index) in step.written_order.iter().enumerate() {
+            let Range { start, end } = step.outputs.get(*index).unwrap_or(&step.scratch).clone();
             let (before, tail) = std::mem::take(&mut rest).split_at_mut(start - at);
             let (own, tail) = tail.split_at_mut(end - start);
             readable[gap] = (at, before);
             written[*index] = own;
             (rest, at) = (tail, end);
         }
-        readable[count] = (at, rest);
-        Self { readable, written, inputs: &step.inputs, constants }
-    }
-
-    /// Inputs to read, and what is to be written, for a kernel.
-    pub(crate) fn parts(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
-        let Self { readable, written, inputs, constants } = self;
-        (Inputs { readable, inputs, constants }, written)
-    }
-
-    /// Inputs to read, and the outputs to write, however many there are.
-    pub(crate) fn split_all(self) -> (Inputs<'run>, impl Iterator<Item = &'run mut [u8]>) {
-        let Self { readable, written, inputs, constants } = self;
-        (Inputs { readable, inputs, constants }, written.into_iter())
+        readable[step.written_order.len()] = (at, rest);
+        (Inputs { readable, inputs: &step.inputs, constants }, written)
     }
 }
 
-/// The inputs of a step.
+/// The order in which a step's outputs, and behind them its scratch memory, are in the arena.
+pub(super) fn written_order(outputs: &[Range<usize>], scratch: &Range<usize>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..=outputs.len()).collect();
+    order.sort_by_key(|index| {
+        let range = outputs.get(*index).unwrap_or(scratch);
+        (range.start, range.end)
+    });
+    order
+}
+
+/// The inputs of a step: slices of one arena, of which those to be written overlap nothing.
 pub(crate) struct Inputs<'run> {
+    /// What is between the written ranges, with where it begins.
     readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
     inputs: &'run [Location],
     constants: &'run [Lines],

@@ -1,6 +1,6 @@
 //! Running a plan.
 
-use super::arena::Operands;
+use super::arena::StepMemory;
 use super::{Location, Plan, Run, Step};
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
@@ -141,22 +141,8 @@ impl Plan {
             }
         }
         drop(span);
-        let mut run = Run { team, budget: context.budget, ledger: &self.ledger };
-        for step in &self.steps {
-            context.budget.check()?;
-            let span = step.span();
-            let started = context.observer.map(|_| Instant::now());
-            step.kernel.run(Operands::new(arena, &self.constants, step), &mut run)?;
-            if run.team.is_stopped() {
-                // Not all of what the step should have written is there.
-                context.budget.check_inside()?;
-            }
-            drop(span);
-            if let (Some(observer), Some(started)) = (context.observer, started) {
-                observer.duration(step.place, started.elapsed());
-                step.tell(arena, observer, self.set);
-            }
-        }
+        let (budget, observer) = (context.budget, context.observer);
+        self.run_steps(arena, &mut Run { team, budget, ledger: &self.ledger, observer })?;
         let _span = tracing::trace_span!("outputs").entered();
         for (index, output) in self.outputs.iter().enumerate() {
             let bytes = match &output.location {
@@ -171,6 +157,31 @@ impl Plan {
                 false => OutputBytes::Ready(bytes),
             };
             endpoints.deliver(index, &output.dimensions, bytes, context.budget)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Runs the steps, whose inputs are in the arena already, as outputs are then.
+    pub(super) fn run_steps(&self, arena: &mut [u8], run: &mut Run<'_>) -> Result<(), EngineError> {
+        for step in &self.steps {
+            run.budget.check()?;
+            let span = step.span();
+            let started = run.observer.map(|_| Instant::now());
+            step.kernel.run(StepMemory { arena, constants: &self.constants, step }, run)?;
+            if run.team.is_stopped() {
+                // Not all of what the step should have written is there.
+                run.budget.check_inside()?;
+            }
+            drop(span);
+            if let (Some(observer), Some(started)) = (run.observer, started) {
+                // The time of a loop is that of its steps.
+                if step.kernel.plans().is_empty() {
+                    observer.duration(step.place, started.elapsed());
+                }
+                step.tell(arena, observer, self.set);
+            }
         }
         Ok(())
     }

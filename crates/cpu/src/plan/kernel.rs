@@ -1,8 +1,9 @@
 //! [`Kernel`]: what a step does.
 
-use super::arena::Operands;
+use super::Plan;
+use super::arena::StepMemory;
 use crate::why::Why;
-use nnhal_driver::{Budget, EngineError, Ledger, OperationPlace};
+use nnhal_driver::{Budget, EngineError, Ledger, Observer, OperationPlace};
 use nnhal_kernels::{PreparedKernel, Team, WrongValue, for_each_slice};
 use nnhal_ops::{OperationError, Subject};
 use std::fmt;
@@ -10,7 +11,7 @@ use std::fmt;
 /// What a step does with its operands: run a prepared kernel, or the reference kernel of an operation.
 pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Computes the outputs.
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
+    fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
 
     /// What profiles call it: see [`PreparedKernel::name`].
     fn name(&self) -> String;
@@ -34,6 +35,11 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     fn why(&self) -> Option<&Why> {
         None
     }
+
+    /// The plans that it runs, of a loop.
+    fn plans(&self) -> &[Plan] {
+        &[]
+    }
 }
 
 /// The step of a prepared kernel.
@@ -46,8 +52,8 @@ pub(super) struct Prepared<K> {
 }
 
 impl<K: PreparedKernel> Kernel for Prepared<K> {
-    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = operands.parts();
+    fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = memory.split();
         let operands = nnhal_kernels::Operands::new(&inputs, written);
         self.kernel.run_on(run.team, operands).map_err(|wrong| {
             let WrongValue { input, what, found, expected } = wrong;
@@ -82,6 +88,7 @@ pub(crate) struct Run<'run> {
     pub(crate) budget: &'run Budget,
     /// For what they take beside their scratch memory.
     pub(crate) ledger: &'run Ledger,
+    pub(crate) observer: Option<&'run dyn Observer>,
 }
 
 /// Elements from which on a second thread is worth waking.

@@ -27,7 +27,7 @@ pub(crate) struct Place {
 impl Layout {
     /// Every value has a buffer of its own, except for
     ///
-    /// - views, which are where what they show is;
+    /// - views and parts, which are where what they show is;
     /// - what is concatenated and read by no one else, which is where it is to be, if what
     ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
     pub(crate) fn new(graph: &Graph<'_>) -> Self {
@@ -52,9 +52,14 @@ impl Layout {
         }
         // What is shown may have got its place after the view was looked at.
         for node in &graph.nodes {
-            if matches!(node.work, Work::View) {
-                layout.places[node.outputs[0]] = layout.places[node.inputs[0]].clone();
-            }
+            let first = match node.work {
+                Work::View => 0,
+                Work::Part(first) => first,
+                _ => continue,
+            };
+            let mut place = layout.places[node.inputs[0]].clone();
+            place.offset += first * graph.values[node.outputs[0]].element_size();
+            layout.places[node.outputs[0]] = place;
         }
         layout
     }
@@ -136,7 +141,10 @@ fn is_written_once(
             return false;
         }
     }
-    matches!(graph.values[value].origin, Origin::Computed) && producers[value].is_some()
+    // A part is where the rest is.
+    let is_written = |producer: &Node| !matches!(producer.work, Work::Part(_));
+    matches!(graph.values[value].origin, Origin::Computed)
+        && producers[value].is_some_and(is_written)
 }
 
 /// Whether a node's kernel can leave gaps between the rows of its output.

@@ -1,5 +1,6 @@
 //! Where buffers are in the arena.
 
+use super::Inputs;
 use super::layout::{BufferId, Layout};
 use crate::graph::{Graph, Origin, ValueId};
 use nnhal_kernels::LINE_BYTES;
@@ -29,6 +30,7 @@ impl Layout {
         graph: &Graph<'_>,
         uses: Vec<Vec<ValueId>>,
         scratch: &[usize],
+        inputs: Inputs,
     ) -> Option<Memory> {
         let mut needs = vec![Need::default(); self.buffers() + scratch.len()];
         for (id, value) in graph.values.iter().enumerate() {
@@ -40,6 +42,9 @@ impl Layout {
             if matches!(value.origin, Origin::Input(_)) {
                 // Inputs are there before the first step.
                 need.at(0);
+                if inputs == Inputs::Stay {
+                    need.at(uses.len());
+                }
             }
         }
         for (step, values) in uses.iter().enumerate() {

@@ -4,6 +4,7 @@ mod arena;
 mod execution;
 mod kernel;
 mod layout;
+mod loops;
 mod lower;
 mod lowering;
 mod memory;
@@ -13,18 +14,20 @@ pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
 pub(crate) use kernel::{ELEMENTS_BY_THREAD, Kernel, Run};
 pub(crate) use origins::{KeptBytes, Origins};
 
-use crate::graph::{Graph, Node, Origin, Scratch, ValueId};
+use crate::graph::{Graph, LoopGraphs, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
 use kernel::Prepared;
 use layout::{BufferId, Layout};
+use loops::Loop;
 use lowering::Lowered;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
 use nnhal_driver::{PlannedStep, PlannedValue};
 use nnhal_hal::OperandType;
 use nnhal_kernels::{InstructionSet, Lines, PreparedKernel, Team};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The steps of an execution with inputs of certain dimensions.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ pub(crate) struct Plan {
     /// Counts what executions take.
     ledger: Ledger,
     /// Count what the plan holds.
-    charges: Vec<Charge>,
+    _charges: Vec<Charge>,
 }
 
 /// The most bytes of values of a small plan, and its most additions and multiplications.
@@ -57,6 +60,8 @@ pub(crate) struct Step {
     pub(crate) inputs: Vec<Location>,
     pub(crate) outputs: Vec<Range<usize>>,
     pub(crate) scratch: Range<usize>,
+    /// See [`arena::written_order`].
+    written_order: Vec<usize>,
     /// The lengths of the first output.
     pub(crate) dimensions: Vec<u32>,
     /// What observers are given of each output; nothing of one that is not contiguous.
@@ -102,6 +107,13 @@ struct Input {
     is_float16: bool,
 }
 
+impl Input {
+    /// Where it goes; nowhere if no one reads it.
+    fn range(&self) -> Range<usize> {
+        self.range.clone().unwrap_or_default()
+    }
+}
+
 #[derive(Debug)]
 struct Output {
     location: Location,
@@ -112,14 +124,37 @@ struct Output {
 impl Plan {
     /// Lowers a graph. `saved` are the weights that were packed by another plan for it.
     pub(crate) fn new(
-        mut graph: Graph<'_>,
+        graph: Graph<'_>,
         settings: &Settings,
         ledger: &Ledger,
         team: &mut Team,
         budget: &Budget,
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
+        Self::of_graph(graph, settings, ledger, team, budget, saved, Inputs::LeaveRoom)
+    }
+
+    fn of_graph(
+        mut graph: Graph<'_>,
+        settings: &Settings,
+        ledger: &Ledger,
+        team: &mut Team,
+        budget: &Budget,
+        saved: Option<&[Bytes]>,
+        kept: Inputs,
+    ) -> Result<(Self, Origins), EngineError> {
         let operands = graph.values.len();
+        let loops = std::mem::take(&mut graph.loops).into_iter();
+        let loops = loops.map(|LoopGraphs { condition, body }| {
+            let mut plan = |graph, kept| {
+                let plan = Self::of_graph(graph, settings, ledger, team, budget, None, kept)?;
+                Ok::<_, EngineError>(plan.0)
+            };
+            let (condition, body) =
+                (plan(condition, Inputs::LeaveRoom)?, plan(body, Inputs::Stay)?);
+            Ok::<_, EngineError>(Arc::new(Loop::new(condition, body)))
+        });
+        let loops: Vec<_> = loops.collect::<Result<_, _>>()?;
         let processor = (settings.instruction_set, settings.threads);
         passes::run(&mut graph, settings.passes, processor, budget, |_, _, _| ())?;
         budget.check()?;
@@ -133,35 +168,30 @@ impl Plan {
             layout,
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
+            loops,
         };
         let Lowered { drafts, weight_bytes, packed, charges } =
             lowering::lower_all(&builder, ledger, team, budget, saved)?;
-        let (mut plan, places) = builder.finish(drafts, weight_bytes, charges, budget)?;
+        let (plan, places) = builder.finish(drafts, weight_bytes, charges, budget, kept)?;
         graph.values.truncate(operands);
         let (constants, charge) = origins::of_constants(graph, &places, ledger)?;
-        plan.charges.push(charge);
-        Ok((plan, Origins { constants, packed }))
+        Ok((plan, Origins { constants, packed, _charge: charge }))
     }
 
-    /// The steps, for people.
-    pub(crate) fn describe(&self) -> Vec<PlannedStep> {
-        self.steps
-            .iter()
-            .map(|step| PlannedStep {
-                place: step.place,
-                kernel: step.kernel.name(),
-                dimensions: step.dimensions.clone(),
-                arithmetic: step.kernel.arithmetic(),
-                is_8_bit: step.kernel.is_8_bit(),
-                bytes: step.bytes(),
-                weight_bytes: step.weight_bytes as u64,
-                reads: step.reads(),
-                writes: step.writes(),
-                scratch: as_offsets(&step.scratch),
-                plan: 0,
-                why_reference: step.kernel.why().map(ToString::to_string),
-            })
-            .collect()
+    /// The steps, for people, those of loops behind them. `number` is that of this plan, and becomes one that no plan has.
+    pub(crate) fn describe(&self, number: &mut usize) -> Vec<PlannedStep> {
+        let own = *number;
+        *number += 1;
+        let mut steps: Vec<_> = self.steps.iter().map(|step| step.describe(own)).collect();
+        for plan in self.steps.iter().flat_map(|step| step.kernel.plans()) {
+            steps.extend(plan.describe(number));
+        }
+        steps
+    }
+
+    /// Whether it has a WHILE. Such a plan cannot be saved.
+    pub(crate) fn has_loops(&self) -> bool {
+        self.steps.iter().any(|step| !step.kernel.plans().is_empty())
     }
 }
 
@@ -177,6 +207,23 @@ impl Held {
 }
 
 impl Step {
+    fn describe(&self, plan: usize) -> PlannedStep {
+        PlannedStep {
+            place: self.place,
+            kernel: self.kernel.name(),
+            dimensions: self.dimensions.clone(),
+            arithmetic: self.kernel.arithmetic(),
+            is_8_bit: self.kernel.is_8_bit(),
+            bytes: self.bytes(),
+            weight_bytes: self.weight_bytes as u64,
+            reads: self.reads(),
+            writes: self.writes(),
+            scratch: as_offsets(&self.scratch),
+            plan,
+            why_reference: self.kernel.why().map(ToString::to_string),
+        }
+    }
+
     fn reads(&self) -> Vec<PlannedValue> {
         let read = |(input, held): (&Location, &Held)| match input {
             Location::Arena(range) => Some(held.at(range)),
@@ -278,6 +325,17 @@ pub(crate) struct Builder<'build, 'source> {
     layout: Layout,
     constants: Vec<Lines>,
     constant_of: ConstantPlaces,
+    /// By their index in the graph.
+    pub(crate) loops: Vec<Arc<Loop>>,
+}
+
+/// What becomes of the bytes of a plan's inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inputs {
+    /// Others may take their place when no step reads them any more.
+    LeaveRoom,
+    /// They are the same afterwards.
+    Stay,
 }
 
 impl Builder<'_, '_> {
@@ -352,6 +410,7 @@ impl Builder<'_, '_> {
         weight_bytes: Vec<usize>,
         mut charges: Vec<Charge>,
         budget: &Budget,
+        kept: Inputs,
     ) -> Result<(Plan, ConstantPlaces), EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
@@ -360,7 +419,7 @@ impl Builder<'_, '_> {
             });
             inputs.chain(draft.outputs.iter().copied()).collect()
         });
-        let memory = self.layout.assign(self.graph, uses.collect(), &scratch);
+        let memory = self.layout.assign(self.graph, uses.collect(), &scratch, kept);
         budget.check()?;
         // The first execution shall not be the one to find out.
         let wanted = memory.as_ref().map_or(u64::MAX, |memory| memory.bytes as u64);
@@ -388,12 +447,16 @@ impl Builder<'_, '_> {
                 Operand::Value(id) | Operand::Raw(id) => *id,
             });
             let held = read.chain(draft.outputs.iter().copied()).map(held).collect();
+            let outputs = draft.outputs.iter().map(|id| self.range(*id, &memory.ranges));
+            let outputs: Vec<_> = outputs.collect();
+            let scratch = memory.ranges[scratch_buffer].clone();
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
                 inputs: inputs?,
-                outputs: draft.outputs.iter().map(|id| self.range(*id, &memory.ranges)).collect(),
-                scratch: memory.ranges[scratch_buffer].clone(),
+                written_order: arena::written_order(&outputs, &scratch),
+                outputs,
+                scratch,
                 kernel: draft.kernel,
                 weight_bytes,
                 observed,
@@ -432,7 +495,7 @@ impl Builder<'_, '_> {
             is_small,
             set: self.settings.instruction_set,
             ledger: self.ledger.clone(),
-            charges,
+            _charges: charges,
         };
         Ok((plan, self.constant_of))
     }

@@ -11,6 +11,8 @@ pub(crate) struct Origins {
     pub(crate) constants: Vec<Option<KeptConstant>>,
     /// By node of the graph.
     pub(crate) packed: Vec<Vec<Packed>>,
+    /// Counts the bytes of `constants`.
+    pub(super) _charge: Charge,
 }
 
 /// A constant, and the bytes of it that were wanted for anything but packing.

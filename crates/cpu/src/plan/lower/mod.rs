@@ -1,5 +1,6 @@
 //! From nodes to steps: which kernel does what a node asks for.
 
+mod control_flow;
 mod conversion;
 mod convolution;
 mod detection;
@@ -43,7 +44,8 @@ pub(crate) fn lower(
             // If memory is the reason, whoever denied it remembers, and the model is refused.
             Err(why) => Ok(one(reference::lower(builder, node, operation, why))),
         },
-        Work::View => Ok(Vec::new()),
+        Work::View | Work::Part(_) => Ok(Vec::new()),
+        Work::Loop(index) => Ok(one(control_flow::lower(builder, node, *index))),
         Work::Convolution(it) => match it.elements {
             Elements::Floats { epilogue, .. } => {
                 convolution::lower(builder, node, it, epilogue, preparation).map(one)
