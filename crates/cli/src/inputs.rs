@@ -69,7 +69,10 @@ impl ShapeArguments {
         let mut wanted = vec![None; inputs.len()];
         for given in &self.shapes {
             let (index, text) = assign(given, inputs)?;
-            wanted[index] = Some(parse_shape(text)?);
+            if wanted[index].replace(parse_shape(text)?).is_some() {
+                let name = &inputs[index].name;
+                return Err(CliError::Input(format!("the shape of input {name} is given twice")));
+            }
         }
         Ok(wanted)
     }

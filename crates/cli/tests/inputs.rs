@@ -46,6 +46,16 @@ fn numbers_that_make_no_sense_are_wrong_usage() {
 }
 
 #[test]
+fn a_shape_that_is_given_twice_is_refused() {
+    let shape = "1,8,8,1";
+    for first in [shape, "serving_default_image:0=1,8,8,1"] {
+        let why = refusal(&mut run(&["--shape", first, "--shape", shape]), 3);
+        assert!(why.contains("the shape of input"), "{why}");
+        assert!(why.contains("is given twice"), "{why}");
+    }
+}
+
+#[test]
 fn more_threads_than_processors_can_run_are_not_made() {
     let (code, _, stderr) = outcome(&mut run(&["--threads", "60000"]));
     assert_eq!(code, 0, "{stderr}");
