@@ -16,6 +16,9 @@ pub enum CliError {
     /// A file, or an argument that refers to the model, is not what it should be.
     #[error("{0}")]
     Input(String),
+    /// The arguments ask for what makes no sense, whatever the model is.
+    #[error("{0}")]
+    Usage(String),
     /// What the library says.
     #[error(transparent)]
     Library(#[from] nnhal::Error),
@@ -65,6 +68,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,
+            Self::Usage(_) | Self::Library(nnhal::Error::NotFound { what: "device", .. }) => 2,
             Self::Library(error) | Self::Hinted { error, .. } if error.status().is_some() => 4,
             #[cfg(feature = "conformance")]
             Self::Conformance(error) => error.exit_code(),

@@ -368,11 +368,19 @@ fn both_devices_read_the_same_digit() {
 fn wrong_usage_is_distinguished_from_bad_files() {
     assert_eq!(outcome(nnhal().arg("no-such-command")).0, 2);
     assert_eq!(outcome(nnhal().args(["run", "/no/such/file.tflite"])).0, 3);
-    let mut command = nnhal();
-    command.arg("run").arg(asset("digits_float32.tflite")).args(["--device", "unknown"]);
-    let (code, _, stderr) = outcome(&mut command);
-    assert_eq!(code, 3);
-    assert!(stderr.contains("nnhal-reference"), "{stderr}");
+    for arguments in [
+        &["run", "--device", "unknown"][..],
+        &["inspect", "--device", "unknown"],
+        &["compare", "--devices", "unknown,nnhal-cpu"],
+    ] {
+        let (code, _, stderr) =
+            outcome(nnhal().args(arguments).arg(asset("digits_float32.tflite")));
+        assert_eq!(code, 2, "{arguments:?}: {stderr}");
+        assert!(
+            stderr.contains("no device \"unknown\"; there are: nnhal-cpu, nnhal-reference"),
+            "{stderr}"
+        );
+    }
     let mut command = nnhal();
     command.arg("run").arg(asset("digits_float32.tflite")).args(["--input", "unknown=x.npy"]);
     let (code, _, stderr) = outcome(&mut command);
