@@ -178,14 +178,16 @@ pub fn fill(
     model: &ModelArguments,
     loaded: Result<Model>,
 ) -> Result<(Model, Vec<Filled>)> {
-    let piped = [&model.model]
-        .into_iter()
-        .map(|path| limited::is_standard_input(path))
-        .chain(arguments.inputs.iter().map(|given| given == "-" || given.ends_with("=-")));
-    if piped.filter(|is_piped| *is_piped).count() > 1 {
-        return Err(CliError::Input(
-            "standard input can be one thing only, and - is given twice".into(),
-        ));
+    let given = std::iter::once(model.model.to_str().unwrap_or_default());
+    let files = arguments.inputs.iter().map(|it| it.rsplit_once('=').map_or(&**it, |it| it.1));
+    let names: Vec<&str> =
+        given.chain(files).filter(|it| limited::is_standard_input(Path::new(it))).collect();
+    if let [first, second, ..] = *names {
+        let given = match first == second {
+            true => format!("{first} is given twice"),
+            false => format!("{first} and {second} are given"),
+        };
+        return Err(CliError::Input(format!("standard input can be one thing only, and {given}")));
     }
     let error = match loaded {
         Ok(model) => return fill_loaded(arguments, model),

@@ -3,11 +3,21 @@
 use crate::error::{CliError, Result};
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+
+/// The names that mean standard input.
+pub const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// Whether a name means standard input.
 pub fn is_standard_input(path: &Path) -> bool {
-    path == Path::new("-")
+    STANDARD_INPUT.iter().any(|name| path == Path::new(name))
+}
+
+/// Whether a name means what can be read once only, but has an end: standard input or a pipe.
+pub fn is_pipe(path: &Path) -> bool {
+    is_standard_input(path)
+        || std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// All bytes, `most` of them or fewer.

@@ -95,7 +95,7 @@ impl Threads {
 /// Which model.
 #[derive(Debug, clap::Args)]
 pub struct ModelArguments {
-    /// The .tflite file; - is standard input
+    /// The .tflite file, or a pipe that has one in it; - is standard input
     pub model: PathBuf,
     /// Which of the file's signatures, if it has several: they may be of different subgraphs
     #[arg(long, value_name = "NAME")]
@@ -108,6 +108,10 @@ pub struct ModelArguments {
 
 /// Most bytes of a model that comes through a pipe.
 const PIPE_LIMIT: usize = 4 << 30;
+
+/// Bytes at the beginning of a file that end in [`IDENTIFIER`] if it is a model.
+const BEGINNING: usize = 8;
+const IDENTIFIER: &[u8] = b"TFL3";
 
 /// What a file says, and the file again if it came through a pipe.
 pub struct Described {
@@ -122,10 +126,10 @@ impl ModelArguments {
     /// # Errors
     /// It cannot be read, or is no model.
     pub fn describe(&self) -> Result<Described> {
-        if !limited::is_standard_input(&self.model) {
+        if !limited::is_pipe(&self.model) {
             return Ok(Described { info: Model::describe(&self.model)?, piped: None });
         }
-        let piped = limited::read(&self.model, PIPE_LIMIT)?;
+        let piped = self.read()?;
         Ok(Described { info: Model::describe(&piped)?, piped: Some(piped) })
     }
 
@@ -137,6 +141,16 @@ impl ModelArguments {
         match &file.piped {
             Some(piped) => self.load_from(piped.into()),
             None => self.load_from((&self.model).into()),
+        }
+    }
+
+    /// The bytes of a model that comes through a pipe; only the first of something else, which may have no end.
+    fn read(&self) -> Result<Vec<u8>> {
+        let mut pipe = limited::open(&self.model)?;
+        let beginning = limited::read_from(&mut pipe, &self.model, BEGINNING as u64)?;
+        match beginning.ends_with(IDENTIFIER) {
+            true => limited::read_behind(beginning, pipe, &self.model, PIPE_LIMIT),
+            false => Ok(beginning),
         }
     }
 
@@ -154,8 +168,8 @@ impl ModelArguments {
     /// It cannot be read or imported, or there is no such signature.
     pub fn load(&self) -> Result<Model> {
         let piped;
-        let source: Source<'_> = if limited::is_standard_input(&self.model) {
-            piped = limited::read(&self.model, PIPE_LIMIT)?;
+        let source: Source<'_> = if limited::is_pipe(&self.model) {
+            piped = self.read()?;
             (&piped).into()
         } else {
             (&self.model).into()
@@ -179,7 +193,7 @@ impl ModelArguments {
     /// # Errors
     /// It cannot be read, or there is no such signature.
     pub fn file(&self) -> Result<Option<File>> {
-        if limited::is_standard_input(&self.model) {
+        if limited::is_pipe(&self.model) {
             return Ok(None);
         }
         Ok(Some(self.file_of(ModelFile::open(&self.model)?)))

@@ -116,7 +116,38 @@ fn pictures_and_models_come_through_pipes() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
     command.args(["run", "-", "--input"]).arg(asset("digit_7.png"));
     let model = std::fs::read(asset("digits_float32.tflite")).unwrap();
-    assert_eq!(best(command.write_stdin(model)), 7);
+    assert_eq!(best(command.write_stdin(model.clone())), 7);
+    // By another name, and by that of a pipe.
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("model");
+    for (name, is_fifo) in [(Path::new("/dev/stdin"), false), (&*fifo, true)] {
+        if is_fifo {
+            let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+            assert!(made.success());
+            let (path, model) = (fifo.clone(), model.clone());
+            std::thread::spawn(move || std::fs::write(path, model).unwrap());
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.arg("run").arg(name).arg("--input").arg(asset("digit_7.png"));
+        assert_eq!(best(command.write_stdin(model.clone())), 7, "{}", name.display());
+    }
+    // One thing only.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.args(["run", "-", "--input", "/dev/stdin"]);
+    let why = refusal(command.write_stdin(model), 3);
+    assert!(why.contains("can be one thing only, and - and /dev/stdin are given"), "{why}");
+}
+
+#[test]
+fn what_is_no_model_is_not_read_to_the_end() {
+    for arguments in [&["run", "/dev/stdin"][..], &["inspect", "-"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        let endless = std::fs::File::open("/dev/zero").unwrap();
+        let output = command.args(arguments).stdin(endless).output().unwrap();
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{why}");
+        assert!(why.contains("not \"TFL3\""), "{why}");
+    }
 }
 
 /// A `.npy` file.
