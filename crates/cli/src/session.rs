@@ -1,19 +1,22 @@
 //! [`SessionArguments`]: where a model runs.
 
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::limited;
-use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo};
+use nnhal::{FileInfo, Model, ModelFile, Session, SessionOptions, Source, TensorInfo, devices};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Once;
 
+/// The device that others are judged by, which uses one thread.
+pub const REFERENCE: &str = "nnhal-reference";
+
 /// Where a model runs.
 #[derive(Debug, clap::Args)]
 pub struct SessionArguments {
     /// Where to run: one of nnhal devices, or a device of another process, as unix:PATH, aidl:NAME or hidl:NAME
-    #[arg(long, default_value = nnhal::devices::DEFAULT, value_name = "NAME")]
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
     pub device: String,
     #[command(flatten)]
     pub threads: Threads,
@@ -77,12 +80,49 @@ impl Threads {
         Some(wanted.min(most))
     }
 
-    /// The number that is used.
-    pub fn used(self) -> Result<NonZeroUsize> {
-        Ok(match self.wanted() {
+    /// Refuses a number that none of these devices would use.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`]
+    pub fn check(self, devices: &[String]) -> Result<()> {
+        let Some(wanted) = self.wanted else { return Ok(()) };
+        let is_used = |device: &String| match device.as_str() {
+            REFERENCE => wanted == 1,
+            device => !devices::is_remote(device),
+        };
+        let Some(device) = devices.iter().find(|_| !devices.iter().any(is_used)) else {
+            return Ok(());
+        };
+        let why = match device.as_str() {
+            REFERENCE => "always uses one",
+            _ => "is of another process, which says itself how many it uses",
+        };
+        Err(CliError::Usage(format!("--threads {wanted} has no effect: {device} {why}")))
+    }
+
+    /// Refuses any number, which would have no effect.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`]
+    pub fn check_unused(self, why: &str) -> Result<()> {
+        match self.wanted {
+            Some(wanted) => {
+                Err(CliError::Usage(format!("--threads {wanted} has no effect: {why}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The number that a device uses; `None` where another process says it.
+    pub fn used(self, device: &str) -> Result<Option<NonZeroUsize>> {
+        if devices::is_remote(device) {
+            return Ok(None);
+        }
+        Ok(Some(match self.wanted() {
+            _ if device == REFERENCE => NonZeroUsize::MIN,
             Some(threads) => threads,
-            None => nnhal::devices::default_threads()?,
-        })
+            None => devices::default_threads()?,
+        }))
     }
 
     /// Options for a session on a device.
@@ -241,6 +281,14 @@ impl File {
 }
 
 impl SessionArguments {
+    /// Refuses a number of threads that the device would not use.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`]
+    pub fn check(&self) -> Result<()> {
+        self.threads.check(std::slice::from_ref(&self.device))
+    }
+
     /// Prepares a model.
     ///
     /// # Errors

@@ -46,6 +46,41 @@ fn numbers_that_make_no_sense_are_wrong_usage() {
 }
 
 #[test]
+fn options_that_have_no_effect_are_wrong_usage() {
+    let refused = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        refusal(command.args(arguments).arg(asset("digits_float32.tflite")), 2)
+    };
+    for command in ["run", "bench"] {
+        let why = refused(&[command, "--threads", "2", "--device", "nnhal-reference"]);
+        assert!(
+            why.contains("--threads 2 has no effect: nnhal-reference always uses one"),
+            "{why}"
+        );
+        let why = refused(&[command, "--threads", "1", "--device", "unix:/nowhere"]);
+        assert!(why.contains("unix:/nowhere is of another process, which says itself"), "{why}");
+    }
+    let both = "nnhal-reference,nnhal-reference";
+    assert!(refused(&["compare", "--threads", "2", "--devices", both]).contains("no effect"));
+    let why = refused(&["inspect", "--plan", "--threads", "2", "--device", "nnhal-reference"]);
+    assert!(why.contains("always uses one"), "{why}");
+    assert!(refused(&["inspect", "--threads", "2"]).contains("without --plan"));
+    for option in ["--alternatives", "--dump-passes=/nowhere"] {
+        let why = refused(&["inspect", option, "--device", "nnhal-reference"]);
+        assert!(why.contains("--device nnhal-reference has no effect"), "{why}");
+        assert!(why.contains("what only nnhal-cpu has"), "{why}");
+    }
+    // What it does anyway may be said.
+    let (code, stdout, stderr) =
+        outcome(&mut run(&["--threads", "1", "--device", "nnhal-reference"]));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.args(["bench", "--device", "nnhal-reference", "--runs", "1", "--warmup", "0"]);
+    let (_, stdout, _) = outcome(command.arg(asset("digits_float32.tflite")));
+    assert!(stdout.contains("nnhal-reference, 1 thread, 1 runs"), "{stdout}");
+}
+
+#[test]
 fn a_shape_that_is_given_twice_is_refused() {
     let shape = "1,8,8,1";
     for first in [shape, "serving_default_image:0=1,8,8,1"] {
@@ -53,6 +88,31 @@ fn a_shape_that_is_given_twice_is_refused() {
         assert!(why.contains("the shape of input"), "{why}");
         assert!(why.contains("is given twice"), "{why}");
     }
+}
+
+#[test]
+fn arguments_that_are_no_text_are_errors_that_say_so() {
+    use std::os::unix::ffi::OsStrExt;
+    let other = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    for option in ["--device", "--shape", "--input", "--signature", "--threads"] {
+        let why = refusal(run(&[option]).arg(other), 2);
+        assert!(why.contains("UTF-8"), "{option}: {why}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    let why = refusal(command.arg("run").arg(other), 3);
+    assert!(why.contains("No such file"), "{why}");
+    // Names of files may be.
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join(other);
+    std::fs::copy(asset("digits_float32.tflite"), &model).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command
+        .arg("run")
+        .arg(&model)
+        .arg("--output-dir")
+        .arg(folder.path().join(other).with_extension("d"));
+    let (code, _, stderr) = outcome(&mut command);
+    assert_eq!(code, 0, "{stderr}");
 }
 
 #[test]

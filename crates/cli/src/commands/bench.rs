@@ -2,7 +2,7 @@
 
 mod summary;
 
-use super::{microseconds, milliseconds, print, print_json, shape, shortened};
+use super::{counted, microseconds, milliseconds, print, print_json, shape, shortened};
 use crate::error::Result;
 use crate::inputs::{self, Filled, InputArguments};
 use crate::session::{ModelArguments, SessionArguments, TraceArguments};
@@ -78,7 +78,8 @@ const SUMMARY_RUNS: usize = 20;
 #[derive(Debug, Serialize)]
 struct Row {
     device: String,
-    threads: usize,
+    /// `None` where another process says how many it uses.
+    threads: Option<NonZeroUsize>,
     parallel: u16,
     runs: u32,
     median_us: f64,
@@ -106,7 +107,8 @@ struct Row {
 
 /// Measures a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let threads = arguments.session.threads.used()?.get();
+    arguments.session.check()?;
+    let threads = arguments.session.threads.used(&arguments.session.device)?;
     let begun = Instant::now();
     let loaded = arguments.model.load();
     let loading = begun.elapsed();
@@ -181,6 +183,7 @@ impl Row {
         for (name, value) in json.as_object().into_iter().flatten() {
             match value {
                 serde_json::Value::Object(_) => {}
+                serde_json::Value::Null => fields.push((name.clone(), String::new())),
                 serde_json::Value::String(text) => {
                     fields.push((name.clone(), summary::quoted(text)));
                 }
@@ -202,7 +205,11 @@ impl Row {
             text += &format!("{}\n", input.source);
         }
         let Self { device, threads, parallel, runs, .. } = self;
-        text += &format!("{device}, {threads} threads, {runs} runs");
+        text += &format!("{device}, ");
+        if let Some(threads) = threads {
+            text += &format!("{}, ", counted(threads.get(), "thread"));
+        }
+        text += &format!("{runs} runs");
         if *parallel > 1 {
             text += &format!(", {parallel} at a time");
         }

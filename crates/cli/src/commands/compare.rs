@@ -5,7 +5,7 @@ mod answer;
 use super::{print, print_json};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
-use crate::session::{ModelArguments, Pair, Threads};
+use crate::session::{ModelArguments, Pair, REFERENCE, Threads};
 pub use answer::{Answer, step_json};
 use answer::{Nearest, Winograd};
 use nnhal::compare::{self, Compared, Comparison, Limits, Responsible};
@@ -49,9 +49,6 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// The device that computes as `nnhal-reference` does.
-pub const REFERENCE: &str = "nnhal-reference";
-
 fn tolerance(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|error| format!("{error}"))?;
     if number >= 0.0 { Ok(number) } else { Err("a difference is 0 or more".into()) }
@@ -59,6 +56,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 
 /// Compares two devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    arguments.threads.check(&arguments.devices.0)?;
     let [judge, judged] = &arguments.devices.0;
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;

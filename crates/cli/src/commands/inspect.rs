@@ -11,12 +11,14 @@ use crate::error::{CliError, Result};
 use crate::inputs::ShapeArguments;
 use crate::session::{ModelArguments, Pair, SessionArguments};
 use nnhal::{Error, Model, TensorInfo, devices};
-use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
+use nnhal_hal::{Device, HalVersion, Operand, OperandLifeTime, Support};
 use nnhal_ops::extension;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The arguments of `nnhal inspect`.
 #[derive(Debug, clap::Args)]
@@ -30,7 +32,7 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
-    /// Print the device's plan instead: every step of an execution with its kernel, and how long it
+    /// Print the plan of --device instead: every step of an execution with its kernel, and how long it
     /// takes at least, going by what this processor can compute and move; of a step on the reference kernel
     /// of its operation, which is slow, also why
     #[arg(long)]
@@ -118,10 +120,51 @@ impl Arguments {
             Some(Pair(both)) => both,
         }
     }
+
+    /// Refuses a device or a number of threads that would have no effect.
+    fn check(&self) -> Result<()> {
+        let device = &self.session.device;
+        for (option, is_given) in
+            [("--alternatives", self.alternatives), ("--dump-passes", self.dump_passes.is_some())]
+        {
+            if is_given && device != devices::DEFAULT {
+                let only = devices::DEFAULT;
+                return Err(CliError::Usage(format!(
+                    "--device {device} has no effect: {option} shows what only {only} has"
+                )));
+            }
+        }
+        match self.is_plain() {
+            true => self
+                .session
+                .threads
+                .check_unused("nothing runs without --plan, --profile or --html"),
+            false => self.session.threads.check(self.device_names()),
+        }
+    }
+
+    /// Whether the model is only described.
+    fn is_plain(&self) -> bool {
+        let Self { plan, profile, alternatives, .. } = *self;
+        !(plan || profile || alternatives || self.dump_passes.is_some() || self.html.is_some())
+    }
+
+    /// The devices that are asked what they support: all of this library, and one of another process that is named.
+    fn all_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
+        let mut all = devices::all(None)?;
+        let name = &self.session.device;
+        if !devices::names().contains(&name.as_str()) {
+            all.push(devices::open(name, None)?);
+        }
+        Ok(all)
+    }
 }
 
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    arguments.check()?;
+    let is_plain = arguments.is_plain();
+    let devices = if is_plain { arguments.all_devices()? } else { Vec::new() };
     let file = arguments.model.describe()?;
     if let Some(path) = &arguments.html {
         let model = arguments.shapes.load(&arguments.model, &file);
@@ -135,12 +178,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let model = match arguments.shapes.load(&arguments.model, &file) {
         // What is wrong with it is what is shown.
-        Err(CliError::Library(Error::Import { source, .. }))
-            if !(arguments.alternatives
-                || arguments.plan
-                || arguments.profile
-                || arguments.dump_passes.is_some()) =>
-        {
+        Err(CliError::Library(Error::Import { source, .. })) if is_plain => {
             let is_of_example = arguments.shapes.shapes.is_empty();
             let refused = file::Refused::of(&source, &file.info, is_of_example);
             let report =
@@ -161,11 +199,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let how = plan::How {
             is_profile: arguments.profile,
             is_json: arguments.json,
-            threads: threads.used()?,
+            threads: threads.used(&arguments.session.device)?.unwrap_or(NonZeroUsize::MIN),
         };
         return plan::print(&session, &how);
     }
-    let model = Some(describe(&model)?);
+    let model = Some(describe(&model, &devices)?);
     show(arguments, &Report { file: file::report(&file.info), refused: None, model })
 }
 
@@ -193,7 +231,7 @@ fn show(arguments: &Arguments, report: &Report) -> Result<()> {
     print(&shown)
 }
 
-fn describe(model: &Model) -> Result<Description> {
+fn describe(model: &Model, all_devices: &[Arc<dyn Device>]) -> Result<Description> {
     let main = &model.hal().main;
     let value = |name: &str, index: u32| {
         let operand = &main.operands[index as usize];
@@ -208,7 +246,6 @@ fn describe(model: &Model) -> Result<Description> {
     let values = |names: &[TensorInfo], indexes: &[u32]| {
         names.iter().zip(indexes).map(|(it, index)| value(&it.name, *index)).collect()
     };
-    let all_devices = devices::all(None)?;
     let answers: Vec<_> = all_devices
         .iter()
         .map(|device| device.supported_operations(model.hal(), HalVersion::LATEST))

@@ -87,6 +87,7 @@ struct Range {
 
 /// Runs a model once.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    arguments.session.check()?;
     let given = arguments.labels.as_deref().map(read_labels).transpose()?;
     let loaded = arguments.model.load();
     let (model, filled) = inputs::fill(&arguments.inputs, &arguments.model, loaded)?;

@@ -8,9 +8,10 @@ mod plan;
 
 use super::Arguments;
 use super::file::Refused;
-use crate::commands::compare::{Answer, REFERENCE, step_json};
+use crate::commands::compare::{Answer, step_json};
 use crate::commands::{beginning, shortened};
 use crate::error::{CliError, Result};
+use crate::session::REFERENCE;
 use file::{Graph, Summary};
 use nnhal::compare::{self, Limits};
 use nnhal::{Error, FileInfo, Fill, Input, Model, Session};
