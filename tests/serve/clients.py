@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tritonclient.utils import InferenceServerException
 
 HTTP, GRPC = sys.argv[1:3]
+ROWS = numpy.arange(512 * 4, dtype=numpy.float32).reshape(512, 4)
 IMAGE = numpy.linspace(0, 1, 64, dtype=numpy.float32).reshape(1, 8, 8, 1)
 checks = 0
 
@@ -37,6 +38,28 @@ def fails(call, what, expected):
         check(expected in str(error), f"{what}: {error}")
     else:
         sys.exit(f"failed: {what} was not refused")
+
+
+# What answers said of how they are compressed, of clients that keep it to themselves.
+EXCHANGED = []
+
+
+def note_encodings():
+    read = http.InferResult.__init__
+
+    def noted(self, response, verbose):
+        EXCHANGED.append(str(response.get("Content-Encoding")))
+        read(self, response, verbose)
+
+    http.InferResult.__init__ = noted
+
+
+def sums(module):
+    """Inputs of the model that adds rows."""
+    inputs = [module.InferInput(name, list(ROWS.shape), "FP32") for name in ["a", "b"]]
+    for it in inputs:
+        it.set_data_from_numpy(ROWS)
+    return inputs
 
 
 def request(module, images, **options):
@@ -94,7 +117,7 @@ def common(module, client):
     check(client.is_model_ready("other"), "loading")
     index = client.get_model_repository_index(**options)
     index = index["models"] if module is grpc else index
-    check({entry["name"] for entry in index} == {"digits", "batched", "other"}, f"the index: {index}")
+    check({entry["name"] for entry in index} == {"digits", "batched", "other", "sums"}, f"the index: {index}")
     memory(module, client, alone)
     return alone
 
@@ -144,6 +167,13 @@ def by_http():
         for compression in ["gzip", "deflate"]:
             found = client.infer("digits", [request(http, IMAGE)], request_compression_algorithm=compression)
             check(numpy.array_equal(found.as_numpy("probabilities"), alone), f"a body by {compression}")
+        name = client.get_model_metadata("sums")["outputs"][0]["name"]
+        for compression in ["gzip", "deflate"]:
+            for binary in [False, True]:
+                outputs = [http.InferRequestedOutput(name, binary_data=binary)]
+                found = client.infer("sums", sums(http), outputs=outputs, response_compression_algorithm=compression)
+                check(numpy.array_equal(found.as_numpy(name), ROWS + ROWS), f"an answer by {compression}, binary {binary}")
+                check(compression in EXCHANGED[-1], f"an answer is not compressed by {compression}: {EXCHANGED[-1]}")
         pending = [client.async_infer("batched", [request(http, IMAGE)]) for _ in range(32)]
         check(all(numpy.allclose(it.get_result().as_numpy("probabilities"), alone, atol=1e-5) for it in pending), "async")
     return alone
@@ -166,6 +196,10 @@ def by_grpc(alone):
         for compression in ["gzip", "deflate"]:
             found = client.infer("digits", [request(grpc, IMAGE)], compression_algorithm=compression)
             check(numpy.allclose(found.as_numpy("probabilities"), alone), f"a message by {compression}")
+            # The answer is compressed as the request is.
+            found = client.infer("sums", sums(grpc), compression_algorithm=compression)
+            name = found.get_response().outputs[0].name
+            check(numpy.array_equal(found.as_numpy(name), ROWS + ROWS), f"an answer by {compression}, grpc")
         results.clear()
         # Messages that do not get smaller are sent as they are, so that a stream has both.
         client.start_stream(keep, compression_algorithm="gzip")
@@ -192,6 +226,12 @@ async def by_asyncio(alone):
         runs = [client.infer("batched", [request(http, IMAGE)]) for _ in range(16)]
         for result in await asyncio.gather(*runs):
             check(numpy.allclose(result.as_numpy("probabilities"), alone, atol=1e-5), "asyncio, http")
+        # It asks for answers that are compressed by itself, and reads only those of runs so.
+        found = await client.infer("sums", sums(http))
+        check("gzip" in EXCHANGED[-1], f"asyncio, an answer: {EXCHANGED[-1]}")
+        check(numpy.array_equal(found.as_numpy(found.get_response()["outputs"][0]["name"]), ROWS + ROWS), "asyncio, sums")
+        check((await client.get_model_config("sums"))["name"] == "sums", "asyncio, a configuration")
+        check(len((await client.get_inference_statistics())["model_stats"]) == 4, "asyncio, statistics")
     async with grpc_aio.InferenceServerClient(GRPC) as client:
         runs = [client.infer("batched", [request(grpc, IMAGE)]) for _ in range(16)]
         for result in await asyncio.gather(*runs):
@@ -235,6 +275,7 @@ def metrics():
     check(not any(it.type == "unknown" for it in families.values()), f"{sorted(families)}")
 
 
+note_encodings()
 by_grpc(by_http())
 health()
 reflection()

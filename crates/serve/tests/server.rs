@@ -706,6 +706,101 @@ fn sec_other_machines_need_a_token_or_a_word() {
     server.end();
 }
 
+/// Head and body of an answer.
+fn parts(address: SocketAddr, request: &[u8]) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap().to_lowercase();
+    (head, answer.split_off(end + 4))
+}
+
+fn uncompressed(encoding: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match encoding {
+        "gzip" => flate2::read::GzDecoder::new(body).read_to_end(&mut bytes).unwrap(),
+        _ => flate2::read::ZlibDecoder::new(body).read_to_end(&mut bytes).unwrap(),
+    };
+    bytes
+}
+
+#[test]
+fn answers_are_compressed_for_those_who_ask() {
+    let folder = repository("");
+    let root = folder.path().join("add");
+    std::fs::create_dir_all(root.join("1")).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/add.tflite");
+    std::fs::copy(file, root.join("1/model.tflite")).unwrap();
+    std::fs::write(root.join("config.toml"), "max_batch_size = 512").unwrap();
+    let (server, address) = start(options(folder.path()));
+    let infer = "/v2/models/add/infer";
+    let json = sum(512, 7);
+    let binary = json.replacen('{', r#"{"parameters":{"binary_data_output":true},"#, 1);
+    let is_encoded = |head: &str| head.contains("content-encoding");
+    let header = |head: &str, name: &str| -> Option<usize> {
+        let line = head.lines().find_map(|it| it.strip_prefix(&format!("{name}: ")))?;
+        Some(line.parse().unwrap())
+    };
+    for encoding in ["gzip", "deflate"] {
+        let accept = format!("accept-encoding: {encoding}\r\n");
+        for (method, path, body) in [
+            ("POST", infer, &*json),
+            ("POST", infer, &*binary),
+            ("GET", "/page.css", ""),
+            ("GET", "/page.js", ""),
+            ("GET", "/metrics", ""),
+        ] {
+            let body = body.as_bytes();
+            let (head, plain) = parts(address, &request(method, path, "", body));
+            assert!(head.starts_with("http/1.1 200") && !is_encoded(&head), "{head}");
+            let (head, compressed) = parts(address, &request(method, path, &accept, body));
+            assert!(head.contains(&format!("content-encoding: {encoding}")), "{path}: {head}");
+            assert!(head.contains("vary: accept-encoding"), "{head}");
+            assert!(!head.contains("transfer-encoding"), "{head}");
+            assert_eq!(header(&head, "content-length"), Some(compressed.len()), "{head}");
+            assert!(compressed.len() < plain.len(), "{path}");
+            let found = uncompressed(encoding, &compressed);
+            match path {
+                // It counts what is asked of it.
+                "/metrics" => assert!(found.starts_with(b"# HELP"), "{path}"),
+                _ => assert!(found == plain, "{path}"),
+            }
+            if body == binary.as_bytes() {
+                // The JSON in front of the bytes, as it is when it is not compressed any more.
+                let length = header(&head, "inference-header-content-length").unwrap();
+                assert_eq!(found.len(), length + 512 * 4 * 4);
+                assert!(found[..length].ends_with(b"}"), "{head}");
+            }
+        }
+    }
+    // Short answers, errors, and what describes models come as they are, and so does what is asked for in no other way.
+    let accept = "accept-encoding: gzip\r\n";
+    for (method, path, accept, body) in [
+        ("POST", INFER, accept, image(1, 0.5)),
+        ("POST", infer, accept, sum(513, 1)),
+        ("GET", "/v2/models/add/config", accept, String::new()),
+        ("GET", "/v2/models/stats", accept, String::new()),
+        ("GET", "/v2/health/live", accept, String::new()),
+        ("HEAD", "/page.js", accept, String::new()),
+        ("POST", infer, "accept-encoding: gzip;q=0\r\n", json.clone()),
+        ("POST", infer, "accept-encoding: br\r\n", json.clone()),
+    ] {
+        let (head, _) = parts(address, &request(method, path, accept, body.as_bytes()));
+        assert!(!is_encoded(&head), "{path}: {head}");
+    }
+    // Requests and answers, each in its own way.
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(json.as_bytes()).unwrap();
+    let headers = "content-encoding: gzip\r\naccept-encoding: deflate\r\n";
+    let (head, body) = parts(address, &request("POST", infer, headers, &encoder.finish().unwrap()));
+    assert!(head.contains("content-encoding: deflate"), "{head}");
+    assert!(uncompressed("deflate", &body).ends_with(b"14.0]}]}"));
+    server.end();
+}
+
 /// A browser, if the machine has one.
 fn browser() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("NNHAL_TEST_BROWSER") {

@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 /// How messages of a request are compressed.
-const ENCODING: &str = "grpc-encoding";
+pub(super) const ENCODING: &str = "grpc-encoding";
 /// In front of each message: whether it is compressed, and its length in four bytes, the highest first.
-const HEAD: usize = 5;
+pub(super) const HEAD: usize = 5;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 type Sender = mpsc::Sender<std::result::Result<Bytes, BoxedError>>;

@@ -1,9 +1,11 @@
 //! The endpoint for gRPC: the protocol's messages, and what becomes of them.
 
+mod compressed;
 mod convert;
 mod decompressed;
 mod health;
 
+pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use convert::{config, request as read_request};
 
 use crate::endpoint::{Arrival, SharedCharge};
@@ -27,6 +29,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::HealthServer;
 
+/// How messages may be compressed that whoever says so reads.
+const ACCEPTED: &str = "grpc-accept-encoding";
 /// What an answer in a stream says if no other follows it for the same request.
 const FINAL_RESPONSE: &str = "triton_final_response";
 /// Requests of a stream that are computed at the same time.
@@ -83,7 +87,7 @@ pub(crate) fn router(
                 let mut status = status(&error);
                 let encodings =
                     tonic::metadata::MetadataValue::from_static("identity,deflate,gzip");
-                status.metadata_mut().insert("grpc-accept-encoding", encodings);
+                status.metadata_mut().insert(ACCEPTED, encodings);
                 status.into_http::<axum::body::Body>()
             }))
         }))

@@ -1,8 +1,10 @@
 //! The endpoint for HTTP: paths, JSON, and bytes behind it.
 
+mod compressed;
 mod json;
 mod views;
 
+pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use json::{Received, read as read_request};
 
 use self::json::Object;

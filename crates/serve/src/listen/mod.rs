@@ -220,6 +220,10 @@ impl Endpoint {
             self.service.metrics.failed(self.kind.name(), &error);
             return refuse(self.kind, &error);
         }
+        let encoding = match self.kind {
+            EndpointKind::Http => crate::http::wanted_encoding(&request),
+            EndpointKind::Grpc => crate::grpc::wanted_encoding(&request),
+        };
         let is_stream = request.uri().path().ends_with("/ModelStreamInfer");
         let limits = Limits {
             most: if is_stream { usize::MAX } else { self.most_request },
@@ -236,7 +240,15 @@ impl Endpoint {
         let request = Request::from_parts(head, axum::body::Body::new(body));
         let mut router = self.router.clone();
         match router.call(request).await {
-            Ok(response) => response,
+            Ok(response) => match (encoding, self.kind) {
+                (None, _) => response,
+                (Some(encoding), EndpointKind::Http) => {
+                    crate::http::compressed(response, encoding).await
+                }
+                (Some(encoding), EndpointKind::Grpc) => {
+                    crate::grpc::compressed(response, encoding).await
+                }
+            },
             Err(never) => match never {},
         }
     }
