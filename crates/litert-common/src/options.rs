@@ -2,13 +2,14 @@
 
 use crate::error::{Error, Result};
 use nnhal::hal::Priority;
+use nnhal_settings::MOST_THREADS;
 use std::path::PathBuf;
 use tracing_subscriber::filter::Targets;
 
 /// The keys of the delegate, and what each takes.
 pub const DELEGATE_KEYS: [(&str, &str); 11] = [
     ("device", "nnhal-cpu, nnhal-reference, or device of another process such as unix:PATH"),
-    ("threads", "number, 0: as many as there are processors"),
+    ("threads", "number from 0 to 1024, where 0 is as many as there are processors"),
     ("cache_dir", "folder for prepared models"),
     ("model_token", "name of the model in that folder"),
     ("min_nodes_per_partition", "number"),
@@ -127,10 +128,9 @@ impl Options {
                 self.device = Some(is_known.then(|| value.to_owned())?);
             }
             "threads" => {
-                let threads: usize = value.parse().ok()?;
-                self.threads = Some(threads);
                 // More than the library takes is found out here, and not at the first model.
-                nnhal::devices::open(nnhal::devices::DEFAULT, threads.try_into().ok()).ok()?;
+                let threads: usize = value.parse().ok()?;
+                self.threads = Some(Some(threads).filter(|it| *it <= MOST_THREADS)?);
             }
             "cache_dir" => self.cache_dir = Some(Some(value).filter(|it| !it.is_empty())?.into()),
             "model_token" => {
@@ -224,6 +224,11 @@ mod tests {
             assert!(error.contains(key) && error.contains(value), "{error}");
         }
         assert!(parse(&[("threads", "1"), ("threads", "2")]).is_err());
+        let most = MOST_THREADS.to_string();
+        assert_eq!(parse(&[("threads", &most)]).unwrap().threads, Some(MOST_THREADS));
+        let error = parse(&[("threads", "99999")]).unwrap_err().to_string();
+        let expected = format!("option threads: \"99999\" is no number from 0 to {most}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 
     #[test]
