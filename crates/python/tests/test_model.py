@@ -217,6 +217,8 @@ def test_options_that_make_no_sense_are_refused(digits_path):
             nnhal.load(digits_path, **options)
     with pytest.raises((OverflowError, TypeError)):
         nnhal.load(digits_path, threads=-1)
+    with pytest.raises(nnhal.Error, match="cache_dir, which is not given"):
+        nnhal.load(digits_path, share_weights=True)
 
 
 def test_a_run_out_of_time_is_an_error_with_the_devices_status(digits, digit):

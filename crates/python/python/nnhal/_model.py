@@ -144,6 +144,8 @@ class Model:
         signature = options.pop("signature", None)
         if signature is not None:
             self._model = self._model.with_signature(signature)
+        if options.get("share_weights") and options.get("cache_dir") is None:
+            raise Error("share_weights uses weights where they are in cache_dir, which is not given")
         if options.pop("dequantized_weights", False):
             self._model = self._model.with_dequantized_weights()
         self._session = self._model.session(**options)
@@ -328,7 +330,7 @@ def load(
     use processors unless said; ``priority`` is ``low``, ``medium`` or ``high``; ``preference``
     ``fast_single_answer``, ``sustained_speed`` or ``low_power``. Timeouts are seconds: of a run,
     of preparing, of each WHILE of the model. ``cache_dir`` keeps prepared models, so that the next start
-    is faster; with ``share_weights`` packed weights are used where they are in these files: loading takes a few
+    is faster; with ``share_weights``, which takes a ``cache_dir``, packed weights are used where they are in these files: loading takes a few
     milliseconds, and processes that load the same file with the same options have them in memory only once. Nothing may
     write such a file meanwhile (nnhal itself replaces it). ``signature`` chooses among the file's signatures: they may be of different subgraphs.
     With ``dequantized_weights`` layers of floats with 8-bit weights (dynamic-range quantization) are computed in floats,
