@@ -120,7 +120,7 @@ impl Session {
     ) -> Result<Profile> {
         let inputs: Vec<Input<'a>> = inputs.into_iter().map(Into::into).collect();
         let stopwatch = Stopwatch::default();
-        for run in 0..warmup + runs.max(1) {
+        for run in 0..warmup.saturating_add(runs.max(1)) {
             if run == warmup {
                 stopwatch.lock().durations.clear();
                 stopwatch.lock().order.clear();

@@ -294,6 +294,11 @@ def test_devices_agree_and_are_measured(digits_path, digits, digit):
         assert 0 < statistics.min <= statistics.median <= statistics.p90 < 1.0
     with pytest.raises(TypeError, match="prepared already"):
         nnhal.bench(digits, threads=2)
+    for runs in (0, -1):
+        with pytest.raises(nnhal.Error, match=f"{runs} runs cannot be measured"):
+            nnhal.bench(digits, digit, runs=runs)
+        with pytest.raises(nnhal.Error, match=f"{runs} runs cannot be measured"):
+            digits.profile(digit, runs=runs)
 
 
 def test_a_difference_names_the_operator(digits_path):

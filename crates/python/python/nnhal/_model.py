@@ -283,6 +283,7 @@ class Model:
         number of additions and multiplications where they are most of the work, ``bytes`` what it reads
         and writes.
         """
+        at_least_one(runs)
         arrays = self._arrays(args, kwargs) if args or kwargs else self.random_inputs()
         return self._session.profile(arrays, warmup, runs)
 
@@ -303,6 +304,12 @@ class Model:
                 array = random.integers(0, 2, shape).astype(dtype)
             arrays.append(array)
         return arrays
+
+
+def at_least_one(runs: int) -> None:
+    """Refuses to measure no runs."""
+    if runs < 1:
+        raise Error(f"{runs} runs cannot be measured, 1 is the least")
 
 
 def _rebuild(cls, source, options):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _nnhal
-from ._model import Model
+from ._model import Model, at_least_one
 
 
 def devices() -> list[dict[str, Any]]:
@@ -37,6 +37,7 @@ def bench(
     **options,
 ) -> Statistics:
     """Measures runs of a model, or of a file with the options of ``load``. Inputs are random unless given."""
+    at_least_one(runs)
     model = _loaded(model, options)
     return Statistics(*_nnhal.bench_session(model._session, _inputs(model, args, inputs), warmup, runs))
 
