@@ -82,7 +82,12 @@ def test_types_are_declared():
 
     assert (pathlib.Path(folder) / "py.typed").is_file()
     assert (pathlib.Path(folder) / "_nnhal.pyi").is_file()
-    assert np.__name__ in (pathlib.Path(folder) / "_nnhal.pyi").read_text()
+    stub = (pathlib.Path(folder) / "_nnhal.pyi").read_text()
+    assert np.__name__ in stub
+    # What the stub declares is what there is.
+    declared = {}
+    exec(stub[stub.index("__all__") : stub.index("]") + 1], declared)
+    assert set(declared["__all__"]) == set(nnhal._nnhal.__all__)
 
 
 def test_the_delegate_is_a_library_of_two_functions():

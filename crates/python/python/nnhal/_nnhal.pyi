@@ -3,6 +3,22 @@ from typing import Any, final
 
 import numpy as np
 
+__all__ = [
+    "Model",
+    "Session",
+    "Runner",
+    "Variables",
+    "start_log",
+    "log_lines",
+    "bench_session",
+    "compare_sessions",
+    "default_threads",
+    "devices",
+    "end_trace",
+    "start_trace",
+    "VERSION",
+]
+
 VERSION: str
 
 @final
