@@ -167,6 +167,13 @@ def test_inputs_can_be_resized(open_bytes):
     assert (interpreter.get_tensor(2) == 2 * value).all()
 
 
+def test_kernels_of_others_are_refused_by_the_name_that_litert_has_for_them(add_bytes):
+    interpreter = nnhal.InterpreterWithCustomOps(model_content=add_bytes)
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match="InterpreterWithCustomOps: nnhal takes no kernels.*TFLite_Mine"):
+        nnhal.InterpreterWithCustomOps(["TFLite_MineRegisterer"], model_content=add_bytes)
+
+
 def test_strictly_only_open_lengths_are_resized(open_bytes, add_bytes):
     with pytest.raises(RuntimeError, match="ResizeInputTensorStrict"):
         nnhal.Interpreter(model_content=add_bytes).resize_tensor_input(0, [2, 4], strict=True)

@@ -26,6 +26,9 @@ def test_a_package_that_is_stood_in_for_is_ours(package, module, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with nnhal.install_as(package):
         assert importlib.import_module(module).Interpreter is nnhal.Interpreter
+        if package != "tensorflow":
+            custom = importlib.import_module(module).InterpreterWithCustomOps
+            assert custom is nnhal.InterpreterWithCustomOps
         assert importlib.util.find_spec(package) is not None
         assert not nnhal.install_as(package)._modules
         with pytest.raises(AttributeError, match="nnhal stands in"):

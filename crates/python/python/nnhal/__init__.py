@@ -21,7 +21,14 @@ from ._model import Model, Outputs, Signature, Tensor, load
 from ._package import include_path, libneuralnetworks_path, program_path
 from ._tools import Comparison, Statistics, bench, compare, devices
 from ._trace import trace
-from .interpreter import Delegate, Interpreter, OpResolverType, SignatureRunner, load_delegate
+from .interpreter import (
+    Delegate,
+    Interpreter,
+    InterpreterWithCustomOps,
+    OpResolverType,
+    SignatureRunner,
+    load_delegate,
+)
 
 __version__ = _nnhal.VERSION
 
@@ -31,6 +38,7 @@ __all__ = [
     "Error",
     "Installed",
     "Interpreter",
+    "InterpreterWithCustomOps",
     "Model",
     "OpResolverType",
     "Outputs",

@@ -9,7 +9,14 @@ from importlib.machinery import ModuleSpec
 from . import interpreter as _interpreter
 from ._errors import Error
 
-_NAMES = ["Delegate", "Interpreter", "OpResolverType", "SignatureRunner", "load_delegate"]
+_NAMES = [
+    "Delegate",
+    "Interpreter",
+    "InterpreterWithCustomOps",
+    "OpResolverType",
+    "SignatureRunner",
+    "load_delegate",
+]
 
 
 class Installed:

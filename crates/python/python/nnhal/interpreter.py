@@ -537,6 +537,21 @@ class Interpreter:
         return SignatureRunner(interpreter=self, signature_key=signature_key)
 
 
+class InterpreterWithCustomOps(Interpreter):
+    """LiteRT's interpreter with kernels of others for custom operators, which nnhal does not take: they are C++.
+
+    Those of the custom operators that nnhal has need none, see docs/tflite.md.
+    """
+
+    def __init__(self, custom_op_registerers: list | None = None, **kwargs):
+        if custom_op_registerers:
+            raise Error(
+                f"InterpreterWithCustomOps: nnhal takes no kernels for custom operators, and"
+                f" {len(custom_op_registerers)} registerers are given: {custom_op_registerers!r:.200}"
+            )
+        super().__init__(**kwargs)
+
+
 class _Variables:
     """Resource variables of an interpreter. As long as there is one runner, they are that one's alone."""
 
