@@ -82,7 +82,7 @@ def test_before_allocation_everything_is_refused(add_bytes):
         ([[1, 2, 3, 4]], "Got value of type INT64 but expected type FLOAT32"),
         (np.zeros((2, 4), np.float32), "Got 2 but expected 1 for dimension 0"),
         (np.zeros(4, np.float32), "Got 1 but expected 2"),
-        (np.zeros((1, 4), ">f4"), "type FLOAT32 but expected|byte order"),
+        (np.zeros((1, 4), ">f4"), "type FLOAT32, in the other byte order, but expected type FLOAT32"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(add, value, sentence):

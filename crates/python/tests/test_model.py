@@ -133,6 +133,35 @@ def test_integers_of_a_list_must_fit():
         model([1, 2**40], [3, 4])
 
 
+def test_floats_of_a_list_for_integers_must_be_what_the_dtype_holds(digits):
+    model = nnhal.load(flatfile.add([2], flatfile.INT32))
+    assert list(model([1.0, -2.0], [3, 4])[0]) == [4, 2]
+    for wrong in ([1.5, 2.0], [1e10, 0.0], [float("nan"), 0.0], [float("inf"), 0.0]):
+        with pytest.raises(ValueError, match="int32 does not hold"):
+            model(wrong, [3, 4])
+        with pytest.raises(ValueError, match="int32 does not hold"):
+            model(y=[3, 4], x=wrong)
+    # For a quantized input they are real values.
+    half = np.full((1, 8, 8, 1), 0.5, np.float32)
+    assert (digits(half.tolist())[0] == digits(half)[0]).all()
+
+
+def test_arrays_of_the_other_byte_order_are_converted(add, digits, digit):
+    other = np.arange(4, dtype=">f4")[None]
+    assert not other.dtype.isnative
+    expected = [[1, 2, 3, 4]]
+    for value in (other, other.astype(">f8"), other[0, :1].repeat(4)[None] + other, memoryview(ONES * other)):
+        assert (add(value, ONES)[0] == expected).all()
+        assert (add(y=ONES, x=value)[0] == expected).all()
+    assert (digits(digit.astype(">f4"))[0] == digits(digit)[0]).all()
+    integers = nnhal.load(flatfile.add([2], flatfile.INT32))
+    assert list(integers(np.array([1, 2**20], ">i4"), [3, 4])[0]) == [4, 2**20 + 4]
+    given = np.zeros((1, 4), ">f4")
+    with pytest.raises(ValueError, match="dtype"):
+        add(ONES, ONES, out=given)
+    assert (given == 0).all()
+
+
 def test_results_go_into_arrays_that_are_given(add):
     given = np.zeros((1, 4), np.float32)
     for out in (given, [given], {"sum": given}, {"y": given}):

@@ -151,7 +151,7 @@ class Model:
         self._session = self._model.session(**options)
         self.inputs: list[Tensor] = [Tensor._of(info) for info in self._model.inputs()]
         self.outputs: list[Tensor] = [Tensor._of(info) for info in self._model.outputs()]
-        self._input_dtypes = [tensor.dtype for tensor in self.inputs]
+        self._input_kinds = [(tensor.dtype, bool(tensor.scales)) for tensor in self.inputs]
         self._output_names = [tensor.name for tensor in self.outputs]
 
     def __reduce__(self):
@@ -165,7 +165,8 @@ class Model:
         """Runs the model: a value for each input, in order or by name.
 
         A value is an array of the model's dtype, of any strides, or of floating point, which is then rounded
-        or quantized to what the model takes; also what speaks DLPack or the buffer protocol, or a list.
+        or quantized to what the model takes; also what speaks DLPack or the buffer protocol, or a list. A list for
+        integers that are not quantized has values that the dtype holds.
         ``inputs=`` and a dictionary takes names that are not Python's.
 
         ``out`` takes arrays that the results are written into: a list by output with ``None`` for
@@ -180,10 +181,10 @@ class Model:
 
     def _arrays(self, args, kwargs) -> list[np.ndarray]:
         if not kwargs:
-            if len(args) == len(self._input_dtypes):
+            if len(args) == len(self._input_kinds):
                 return [
-                    value if type(value) is np.ndarray else as_array(value, dtype)
-                    for value, dtype in zip(args, self._input_dtypes)
+                    value if type(value) is np.ndarray and value.dtype.isnative else as_array(value, *kind)
+                    for value, kind in zip(args, self._input_kinds)
                 ]
         elif list(kwargs) == ["inputs"] and not args and isinstance(kwargs["inputs"], Mapping):
             kwargs = kwargs["inputs"]
@@ -199,7 +200,7 @@ class Model:
         for tensor, is_given in zip(self.inputs, given):
             if not is_given:
                 raise Error(f"input {tensor.name} is not given")
-        return [as_array(value, dtype) for value, dtype in zip(values, self._input_dtypes)]
+        return [as_array(value, *kind) for value, kind in zip(values, self._input_kinds)]
 
     def _out(self, out) -> list[np.ndarray | None]:
         count = len(self.outputs)

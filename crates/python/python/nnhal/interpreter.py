@@ -276,6 +276,8 @@ class Interpreter:
         shape = self._shape(index)
         if value.dtype != info["dtype"]:
             found = _type_name(value.dtype)
+            if not value.dtype.isnative:
+                found += ", in the other byte order,"
             raise ValueError(
                 f"Cannot set tensor: Got value of type {found} but expected type"
                 f" {_type_name(info['dtype'])} for input {index}, name: {info['name']} "
