@@ -99,27 +99,7 @@ impl Kernel {
     /// For inputs of which some have no elements, which no device takes: if the outputs have none either, there is
     /// nothing to run.
     fn variant_without_elements(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
-        let refused = |why: &str| Error::Node(format!("inputs have shapes {shapes:?}: {why}"));
-        if !self.states.is_empty() {
-            return Err(refused("without elements, variables are not known"));
-        }
-        // The shapes of the outputs at lengths 1, 2 and 3 in the place of 0 say those at 0, where they grow evenly.
-        let mut at = Vec::new();
-        for length in 1..=3 {
-            let with = |shape: &Vec<usize>| {
-                Some(shape.iter().map(|it| if *it == 0 { length } else { *it }).collect())
-            };
-            let wanted: Vec<Option<Vec<usize>>> = shapes.iter().map(with).collect();
-            let model = self.model.with_input_shapes(&wanted, false)?;
-            let known: Option<Vec<_>> =
-                model.outputs().iter().map(nnhal::TensorInfo::known_shape).collect();
-            at.push(known.ok_or_else(|| refused("an output's shape follows from values"))?);
-        }
-        let outputs = at[0].iter().zip(&at[1]).zip(&at[2]).map(|((first, second), third)| {
-            at_zero(first, second, third).filter(|shape| shape.contains(&0))
-        });
-        let outputs: Option<Vec<_>> = outputs.map(|shape| shape.map(Some)).collect();
-        let outputs = outputs.ok_or_else(|| refused("an output has elements all the same"))?;
+        let outputs = self.model.outputs_without_elements(&shapes)?.into_iter().map(Some).collect();
         Ok(Variant { shapes, runner: None, has_times: false, outputs })
     }
 
@@ -252,33 +232,4 @@ impl Kernel {
 fn lengths(shape: &[usize]) -> Result<Vec<i32>> {
     let too_long = || Error::Node(format!("an output has shape {shape:?}, beyond 31 bits"));
     shape.iter().map(|length| i32::try_from(*length).map_err(|_| too_long())).collect()
-}
-
-/// What grows evenly from 1 to 3, at 0; `None` if it does not grow evenly, or would be less than nothing.
-fn at_zero(first: &[usize], second: &[usize], third: &[usize]) -> Option<Vec<usize>> {
-    if first.len() != second.len() || first.len() != third.len() {
-        return None;
-    }
-    let lengths = first.iter().zip(second).zip(third).map(|((first, second), third)| {
-        let step = second.checked_sub(*first)?;
-        (third.checked_sub(*second)? == step).then_some(())?;
-        first.checked_sub(step)
-    });
-    lengths.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_grows_evenly_is_known_at_zero() {
-        assert_eq!(at_zero(&[1, 4], &[2, 4], &[3, 4]), Some(vec![0, 4]));
-        assert_eq!(at_zero(&[2], &[4], &[6]), Some(vec![0]));
-        assert_eq!(at_zero(&[3], &[4], &[5]), Some(vec![2]), "padded");
-        assert_eq!(at_zero(&[1], &[4], &[9]), None, "a square");
-        assert_eq!(at_zero(&[1], &[1], &[2]), None, "a half");
-        assert_eq!(at_zero(&[1], &[3], &[5]), None, "less than nothing");
-        assert_eq!(at_zero(&[1], &[2, 1], &[3]), None);
-    }
 }

@@ -108,11 +108,13 @@ pub enum Error {
         /// What is known.
         expected: Vec<Option<usize>>,
     },
-    /// The HAL cannot pass a value without elements.
-    #[error("the shape {found:?} has no elements, which devices do not take")]
+    /// Inputs of which some have no elements, which devices do not take, and for which outputs are not known.
+    #[error("inputs have shapes {found:?}, and with no elements nothing runs: {why}")]
     NoElements {
-        /// The shape.
-        found: Vec<usize>,
+        /// The shapes.
+        found: Vec<Vec<usize>>,
+        /// Why outputs are not known.
+        why: &'static str,
     },
     /// Bytes do not make a tensor of a shape.
     #[error("{found} bytes do not make a tensor of {data_type} and shape {shape:?}")]

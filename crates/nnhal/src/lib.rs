@@ -67,6 +67,7 @@ mod tensor;
 #[cfg(feature = "trace")]
 pub mod trace;
 mod variables;
+mod without_elements;
 
 pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};

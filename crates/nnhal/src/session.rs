@@ -422,7 +422,8 @@ impl Session {
                 continue;
             };
             fits &= dimensions_of(info, &base.inputs[index], shape).is_ok();
-            shapes[index] = shape.to_vec();
+            // What has no elements is not run, so that any length does.
+            shapes[index] = shape.iter().map(|length| (*length).max(1)).collect();
         }
         if fits { Ok(None) } else { self.program_for(shapes).map(Some) }
     }
@@ -479,10 +480,13 @@ impl Session {
         let shapes: Vec<Vec<usize>> = infos.iter().enumerate().map(wanted).collect();
         let fits = shapes.iter().zip(infos).zip(&self.base.prepared.inputs);
         let mut fits = fits.map(|((shape, info), operand)| dimensions_of(info, operand, shape));
-        if self.model().has_example_shapes() && fits.any(|it| it.is_err()) {
-            return Runner::new(Arc::clone(&self.program_for(shapes)?.prepared));
-        }
-        let mut runner = self.runner()?;
+        let mut runner = if self.model().has_example_shapes() && fits.any(|it| it.is_err()) {
+            let lengths = |shape: &Vec<usize>| shape.iter().map(|it| (*it).max(1)).collect();
+            let program = self.program_for(shapes.iter().map(lengths).collect())?;
+            Runner::new(Arc::clone(&program.prepared))?
+        } else {
+            self.runner()?
+        };
         for (at, shape) in shapes.iter().enumerate() {
             runner.resize_input(at, shape)?;
         }

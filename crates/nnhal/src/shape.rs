@@ -42,15 +42,12 @@ pub(crate) fn is_shape(info: &TensorInfo, dimensions: &[u32], shape: &[usize]) -
         && dimensions.iter().zip(shape).all(|(known, length)| *known as usize == *length)
 }
 
-/// The dimensions as the device takes them.
+/// The dimensions as the device takes them; with a length of 0 it does not, see [`Runner`](crate::Runner).
 pub(crate) fn dimensions_of(
     info: &TensorInfo,
     operand: &Operand,
     shape: &[usize],
 ) -> Result<Vec<u32>> {
-    if shape.contains(&0) {
-        return Err(Error::NoElements { found: shape.to_vec() });
-    }
     let wrong = || {
         let open = |length: &u32| (*length != 0).then_some(*length as usize);
         let of_device = || operand.dimensions.iter().map(open).collect();
@@ -65,6 +62,16 @@ pub(crate) fn dimensions_of(
     let dimensions = dimensions.ok_or_else(wrong)?;
     let may_be = |(known, length): (&u32, &u32)| *known == 0 || known == length;
     let is_rank_open = operand.dimensions.is_empty() && !operand.operand_type.is_scalar();
+    if shape.contains(&0) {
+        // No device gets it, so that what counts is what the file leaves open.
+        let fits = dimensions.len() == operand.dimensions.len()
+            && dimensions.iter().enumerate().all(|(axis, length)| {
+                let signature = info.shape_signature.as_ref();
+                let is_open = signature.is_some_and(|it| it.get(axis) == Some(&None));
+                is_open || may_be((&operand.dimensions[axis], length))
+            });
+        return if fits { Ok(dimensions) } else { Err(wrong()) };
+    }
     let fits = is_rank_open && !dimensions.is_empty()
         || operand.dimensions.len() == dimensions.len()
             && operand.dimensions.iter().zip(&dimensions).all(may_be);

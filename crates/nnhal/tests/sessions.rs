@@ -110,6 +110,37 @@ fn open_lengths_are_those_of_the_values() {
 }
 
 #[test]
+fn a_batch_of_no_rows_gives_no_rows() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/add.tflite");
+    let model = Model::load(file).unwrap();
+    let empty = Tensor::new::<f32>([0, 4], &[]).unwrap();
+    for device in nnhal::devices::names() {
+        let session = model.session(options().device(device)).unwrap();
+        for rows in [0, 2, 0, 0, 3] {
+            let x = Tensor::new([rows, 4], &vec![1.5_f32; 4 * rows]).unwrap();
+            let outputs = session.run([&x, &x]).unwrap();
+            assert_eq!(outputs[0].shape(), [rows, 4], "{device}");
+            assert_eq!(outputs[0].to_f32(), vec![3.0; 4 * rows]);
+        }
+        let mut runner = session.runner_for(&[Some(vec![0, 4]), Some(vec![0, 4])]).unwrap();
+        runner.run().unwrap();
+        assert_eq!(runner.output_shape(0).unwrap(), Some(&[0, 4][..]));
+        assert!(runner.output(0).unwrap().is_empty());
+        assert_eq!(runner.input(1).unwrap().shape(), [0, 4]);
+        // One length is known.
+        let narrow = Tensor::new::<f32>([0, 3], &[]).unwrap();
+        let refused = session.run([&narrow, &narrow]).unwrap_err().to_string();
+        assert!(refused.contains("the shape is [0, 3], expected [?, 4]"), "{refused}");
+        let some = Tensor::new([2, 4], &[1.5_f32; 8]).unwrap();
+        assert!(session.run([&empty, &some]).is_err(), "both have the same number of rows");
+    }
+    let digits = Model::load(digits("digits_float32.tflite")).unwrap();
+    let empty = Tensor::new::<f32>([0, 8, 8, 1], &[]).unwrap();
+    let refused = digits.session(options()).unwrap().run([&empty]).unwrap_err().to_string();
+    assert!(refused.contains("the shape is [0, 8, 8, 1], expected [1, 8, 8, 1]"), "{refused}");
+}
+
+#[test]
 fn an_output_of_unknown_size_gets_room_enough() {
     // Even the rank of the result is not declared.
     let mut graph = SubgraphBuilder::new();

@@ -167,6 +167,31 @@ def test_inputs_can_be_resized(open_bytes):
     assert (interpreter.get_tensor(2) == 2 * value).all()
 
 
+def test_a_batch_of_no_rows_gives_no_rows(open_bytes, add_bytes):
+    interpreter = nnhal.Interpreter(model_content=open_bytes)
+    for rows in (0, 2, 0):
+        for index in (0, 1):
+            interpreter.resize_tensor_input(index, [rows, 4], strict=True)
+        interpreter.allocate_tensors()
+        assert list(interpreter.get_output_details()[0]["shape"]) == [rows, 4]
+        for index in (0, 1):
+            interpreter.set_tensor(index, np.ones((rows, 4), np.float32))
+            assert interpreter.get_tensor(index).shape == (rows, 4)
+        interpreter.invoke()
+        found = interpreter.get_tensor(2)
+        assert found.shape == (rows, 4) and (found == 2).all()
+        assert interpreter.tensor(2)().shape == (rows, 4)
+    runner = interpreter.get_signature_runner()
+    empty = np.zeros((0, 4), np.float32)
+    assert runner(x=empty, y=empty)["sum"].shape == (0, 4)
+    # A length that the file fixes is none of those that may be 0.
+    fixed = nnhal.Interpreter(model_content=add_bytes)
+    for index in (0, 1):
+        fixed.resize_tensor_input(index, [0, 4])
+    with pytest.raises(RuntimeError, match=r"the shape is \[0, 4\], expected \[1, 4\]"):
+        fixed.allocate_tensors()
+
+
 def test_kernels_of_others_are_refused_by_the_name_that_litert_has_for_them(add_bytes):
     interpreter = nnhal.InterpreterWithCustomOps(model_content=add_bytes)
     interpreter.allocate_tensors()

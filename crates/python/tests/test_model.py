@@ -162,6 +162,18 @@ def test_arrays_of_the_other_byte_order_are_converted(add, digits, digit):
     assert (given == 0).all()
 
 
+def test_a_batch_of_no_rows_gives_no_rows(open_bytes, digits):
+    model = nnhal.load(open_bytes)
+    for rows in (0, 2, 0):
+        value = np.ones((rows, 4), np.float32)
+        found = model(value, value)[0]
+        assert found.shape == (rows, 4) and found.dtype == np.float32 and (found == 2).all()
+    given = np.zeros((0, 4), np.float32)
+    assert model(given, given, out=given)[0] is given
+    with pytest.raises(ValueError, match=r"the shape is \[0, 8, 8, 1\], expected \[1, 8, 8, 1\]"):
+        digits(np.zeros((0, 8, 8, 1), np.int8))
+
+
 def test_results_go_into_arrays_that_are_given(add):
     given = np.zeros((1, 4), np.float32)
     for out in (given, [given], {"sum": given}, {"y": given}):

@@ -40,6 +40,9 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 /// written into it, and outputs read from it. What is not written stays as it was; before anything
 /// is written inputs of known shape are 0.
 ///
+/// Where an input has no elements, such as a batch of no rows, nothing is computed: outputs have none either, see
+/// [`Model::outputs_without_elements`].
+///
 /// A stateful model's variables are the runner's: each runner of a session is a stream of its own, unless it
 /// shares resource variables ([`Runner::share`]).
 ///
@@ -78,6 +81,14 @@ pub struct Runner {
     lent: (Vec<Option<Memory>>, Vec<Option<Memory>>),
     /// By input: whether the caller of a session has given it.
     given: Vec<bool>,
+    without_elements: WithoutElements,
+}
+
+/// The last shapes of inputs of which some had no elements, and those of the outputs for them.
+#[derive(Debug, Default)]
+struct WithoutElements {
+    inputs: Vec<Vec<usize>>,
+    outputs: Vec<Vec<usize>>,
 }
 
 impl Runner {
@@ -117,6 +128,7 @@ impl Runner {
             scratch: Vec::new(),
             lent: (Vec::new(), Vec::new()),
             given: vec![false; inputs],
+            without_elements: WithoutElements::default(),
             prepared,
         };
         runner.place_states();
@@ -194,6 +206,15 @@ impl Runner {
     }
 
     fn compute(&mut self, options: &RunOptions, observer: Option<&dyn Observer>) -> Result<()> {
+        self.has_run = false;
+        let inputs = self.prepared.model.inputs();
+        if let Some(open) = self.input_shapes.iter().position(Option::is_none) {
+            let expected = inputs[open].shape.clone();
+            return Err(Error::input(&inputs[open].name)(Error::OpenShape { expected }));
+        }
+        if self.input_shapes.iter().flatten().any(|shape| shape.contains(&0)) {
+            return self.run_without_elements();
+        }
         let prepared = Arc::clone(&self.prepared);
         let of_device = options.for_device(&prepared.options);
         if let Some(observer) = observer {
@@ -253,12 +274,6 @@ impl Runner {
         &mut self,
         execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
     ) -> Result<()> {
-        self.has_run = false;
-        let inputs = self.prepared.model.inputs();
-        if let Some(open) = self.input_shapes.iter().position(Option::is_none) {
-            let expected = inputs[open].shape.clone();
-            return Err(Error::input(&inputs[open].name)(Error::OpenShape { expected }));
-        }
         for _ in 0..MOST_ATTEMPTS {
             let failed = match execute(&self.request) {
                 Ok(execution) => {
@@ -292,6 +307,30 @@ impl Runner {
         }
         let why = "outputs needed more room after every attempt";
         Err(self.prepared.error(nnhal_hal::Error::failure(why)))
+    }
+
+    /// Gives outputs the shapes that they have where an input has no elements.
+    fn run_without_elements(&mut self) -> Result<()> {
+        let model = &self.prepared.model;
+        let inputs = model.inputs().iter().zip(&self.input_shapes);
+        let shapes: Vec<Vec<usize>> = inputs
+            .map(|(info, known)| shape_of(info, known.as_deref().unwrap_or_default()))
+            .collect();
+        if self.without_elements.inputs != shapes {
+            let outputs = model.outputs_without_elements(&shapes)?;
+            self.without_elements = WithoutElements { inputs: shapes, outputs };
+        }
+        let outputs = &self.without_elements.outputs;
+        for (memory, (info, shape)) in self.lent.1.iter().zip(model.outputs().iter().zip(outputs)) {
+            let Some(memory) = memory else { continue };
+            let found = usize::try_from(memory.size()).unwrap_or(usize::MAX);
+            let (data_type, shape) = (info.data_type, shape.clone());
+            return Err(Error::Elements { data_type, shape, found });
+        }
+        self.output_shapes.clone_from(outputs);
+        self.timing = Timing::NONE;
+        self.has_run = true;
+        Ok(())
     }
 
     fn conclude(&mut self, execution: &Execution) {

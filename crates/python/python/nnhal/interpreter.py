@@ -194,11 +194,22 @@ class Interpreter:
         is_other = any(
             tuple(info["example_shape"]) != shape for info, shape in zip(self._inputs, shapes)
         )
+        is_empty = any(0 in shape for shape in shapes)
         if is_open or is_other:
-            model = model.with_input_shapes([list(shape) for shape in shapes], False)
+            # What has no elements is not run, so that any length does.
+            lengths = [[length or 1 for length in shape] for shape in shapes]
+            model = model.with_input_shapes(lengths, False)
         runner = model.session(**self._options).runner()
         shapes_of_all = [info["prepared_shape"] for info in model.tensors()]
-        if any(shapes_of_all[index] is None for index in self._output_at):
+        if is_empty:
+            for at, shape in enumerate(shapes):
+                runner.resize_input(at, list(shape))
+            runner.run()
+            for index, at in self._input_at.items():
+                shapes_of_all[index] = runner.input_shape(at)
+            for index, at in self._output_at.items():
+                shapes_of_all[index] = runner.output_shape(at)
+        elif any(shapes_of_all[index] is None for index in self._output_at):
             # Only a run finds them out; programs make room for outputs before.
             try:
                 runner.run()
