@@ -9,8 +9,9 @@
 //! | `why` | why a step runs the reference kernel |
 //!
 //! What has no fast kernel runs by the reference kernel of its operation, as a step of the same
-//! plan. What cannot be planned, because control flow or data decide about shapes, runs on the
-//! interpreter of crate `reference`.
+//! plan, and a WHILE whose variables keep their lengths by plans of its condition and its body. What
+//! cannot be planned, because data decide about shapes, and IF, runs on `nnhal_interpreter`, with plans
+//! for what is between.
 //!
 //! ```
 //! use nnhal_cpu::{InstructionSet, Settings};

@@ -20,7 +20,7 @@ mod views;
 
 pub use list::{NoSuchPass, Passes, passes_table};
 
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, LoopGraphs, Node, ValueId};
 use crate::why::Why;
 use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
@@ -31,7 +31,7 @@ use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
 /// its number from 1 on. It is enough to ask the budget between them. `threads` are to share the
-/// steps, and use this instruction set.
+/// steps, and use this instruction set. The graphs of loops are rewritten with the one that they are in.
 pub(crate) fn run(
     graph: &mut Graph<'_>,
     passes: Passes,
@@ -46,12 +46,26 @@ pub(crate) fn run(
         budget.check()?;
         let _span =
             tracing::debug_span!("pass", name = pass.name, nodes = graph.nodes.len()).entered();
-        match pass.run {
-            Run::Short(run) => run(graph),
-            Run::Long(run) => run(graph, budget)?,
-            Run::ByProcessor(run) => run(graph, set, threads),
-        }
+        apply(pass, graph, (set, threads), budget)?;
         after(number, pass, graph);
+    }
+    Ok(())
+}
+
+fn apply(
+    pass: &Pass,
+    graph: &mut Graph<'_>,
+    (set, threads): (InstructionSet, NonZero<usize>),
+    budget: &Budget,
+) -> Result<(), EngineError> {
+    match pass.run {
+        Run::Short(run) => run(graph),
+        Run::Long(run) => run(graph, budget)?,
+        Run::ByProcessor(run) => run(graph, set, threads),
+    }
+    for LoopGraphs { condition, body } in &mut graph.loops {
+        apply(pass, condition, (set, threads), budget)?;
+        apply(pass, body, (set, threads), budget)?;
     }
     Ok(())
 }

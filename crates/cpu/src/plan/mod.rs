@@ -124,18 +124,36 @@ struct Output {
 impl Plan {
     /// Lowers a graph. `saved` are the weights that were packed by another plan for it.
     pub(crate) fn new(
-        graph: Graph<'_>,
+        mut graph: Graph<'_>,
         settings: &Settings,
         ledger: &Ledger,
         team: &mut Team,
         budget: &Budget,
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
-        Self::of_graph(graph, settings, ledger, team, budget, saved, Inputs::LeaveRoom)
+        let operands = graph.values.len();
+        let processor = (settings.instruction_set, settings.threads);
+        passes::run(&mut graph, settings.passes, processor, budget, |_, _, _| ())?;
+        Self::of_rewritten(
+            graph,
+            operands,
+            settings,
+            ledger,
+            team,
+            budget,
+            saved,
+            Inputs::LeaveRoom,
+        )
     }
 
-    fn of_graph(
+    /// Lowers a graph that passes have rewritten, of which this many values are operands.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "plans of loops are made of what theirs is made of"
+    )]
+    fn of_rewritten(
         mut graph: Graph<'_>,
+        operands: usize,
         settings: &Settings,
         ledger: &Ledger,
         team: &mut Team,
@@ -143,11 +161,11 @@ impl Plan {
         saved: Option<&[Bytes]>,
         kept: Inputs,
     ) -> Result<(Self, Origins), EngineError> {
-        let operands = graph.values.len();
         let loops = std::mem::take(&mut graph.loops).into_iter();
         let loops = loops.map(|LoopGraphs { condition, body }| {
             let mut plan = |graph, kept| {
-                let plan = Self::of_graph(graph, settings, ledger, team, budget, None, kept)?;
+                let plan =
+                    Self::of_rewritten(graph, 0, settings, ledger, team, budget, None, kept)?;
                 Ok::<_, EngineError>(plan.0)
             };
             let (condition, body) =
@@ -155,8 +173,6 @@ impl Plan {
             Ok::<_, EngineError>(Arc::new(Loop::new(condition, body)))
         });
         let loops: Vec<_> = loops.collect::<Result<_, _>>()?;
-        let processor = (settings.instruction_set, settings.threads);
-        passes::run(&mut graph, settings.passes, processor, budget, |_, _, _| ())?;
         budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {
