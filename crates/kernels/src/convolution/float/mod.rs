@@ -9,8 +9,7 @@ pub(crate) mod tests;
 mod winograd;
 
 use crate::convolution::Shape;
-use crate::gemm::float::few_columns::{self, FewColumns};
-use crate::gemm::float::{Arguments, Blocking, PackedProduct, Panels};
+use crate::gemm::float::{Arguments, Blocking, FewColumns, PackedProduct, Panels, few_columns};
 use crate::of_images::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 pub use layer::{Filter, Layer};
@@ -31,8 +30,6 @@ pub struct Convolution {
 enum Method {
     /// A row of the product is what an output pixel sees.
     Product { product: PackedProduct, access: Access, zeros: Vec<f32> },
-    /// The same, of few output channels.
-    FewOutputs { product: FewColumns, access: Access, zeros: Vec<f32> },
     /// A tile of pixels of an image of few channels, row by row of it.
     Narrow(Narrow),
     /// Transforms around products of fewer values.
@@ -58,24 +55,24 @@ impl Method {
         let access = Access::of(shape, is_contiguous);
         let [segments, segment_depth] = access.segments(shape);
         let sizes = few_columns::Sizes { columns: shape.output_channels, segments, segment_depth };
-        if shape.groups == 1 && access != Access::Copies && FewColumns::suits(set, sizes) {
-            let rows = access.plan(shape, input_pixel_stride, sizes.block())?;
-            let zeros = access.zeros(shape, preparation)?;
-            let product = FewColumns::new(rows, sizes, epilogue, [filter, bias], preparation)?;
-            return Ok(Self::FewOutputs { product, access, zeros });
-        }
+        let is_few = shape.groups == 1 && access != Access::Copies && FewColumns::suits(set, sizes);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        if access != Access::Plain && Narrow::suits(shape, is_contiguous) {
+        if !is_few && access != Access::Plain && Narrow::suits(shape, is_contiguous) {
             let (blocking, bias) = (Blocking::of(set), |n: usize| bias[n]);
             let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
             return Narrow::new(shape, panels, epilogue, preparation).map(Self::Narrow);
         }
-        let blocking = Blocking::for_columns(set, shape.group_output_channels());
-        let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
-        let (rows, sizes) = ((rows, shape.output[0] * shape.output[1]), (depth, columns));
-        let product =
-            PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)?;
+        let product = if is_few {
+            let rows = access.plan(shape, input_pixel_stride, sizes.block())?;
+            let product = FewColumns::new(rows, sizes, epilogue, [filter, bias], preparation)?;
+            PackedProduct::FewColumns(product)
+        } else {
+            let blocking = Blocking::for_columns(set, shape.group_output_channels());
+            let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
+            let (rows, sizes) = ((rows, shape.output[0] * shape.output[1]), (depth, columns));
+            PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)?
+        };
         Ok(Self::Product { product, access, zeros: access.zeros(shape, preparation)? })
     }
 }
@@ -115,7 +112,6 @@ impl Convolution {
                 };
                 return format!("{before}{}{behind} f32 {}", product.name(), self.set);
             }
-            Method::FewOutputs { .. } => "dot products",
             Method::Winograd(_) => "winograd",
             Method::Narrow(_) => "direct",
         };
@@ -140,11 +136,6 @@ impl ImageKernel for Convolution {
                 let rows = Taps::new(shape, *access, input, zeros);
                 product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
-            Method::FewOutputs { product, access, zeros } => {
-                let Images { input, residual, output, .. } = images;
-                let rows = Taps::new(shape, *access, input, zeros);
-                product.run(team, Arguments { rows: &rows, residual, output, scratch });
-            }
             Method::Narrow(narrow) => narrow.run(team, images, scratch),
             Method::Winograd(winograd) => winograd.run(team, images, scratch),
         }
@@ -153,7 +144,6 @@ impl ImageKernel for Convolution {
     fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Product { product, .. } => product.scratch_bytes(),
-            Method::FewOutputs { product, .. } => product.scratch_bytes(),
             Method::Narrow(narrow) => narrow.scratch_bytes(),
             Method::Winograd(winograd) => winograd.scratch_bytes(),
         }

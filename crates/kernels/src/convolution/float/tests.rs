@@ -292,7 +292,10 @@ fn few_output_channels_are_dot_products_where_the_depth_is_worth_it() {
                 let mut preparation = Preparation::new(set, 1).without_winograd();
                 let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
                 let kernel = Convolution::prepare(&shape, input_channels, layer, &mut preparation);
-                matches!(kernel.unwrap().method, Method::FewOutputs { .. })
+                matches!(
+                    kernel.unwrap().method,
+                    Method::Product { product: PackedProduct::FewColumns(_), .. }
+                )
             })
             .collect::<Vec<_>>()
     };

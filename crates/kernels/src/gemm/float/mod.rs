@@ -24,6 +24,7 @@ mod tile;
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
+pub(crate) use few_columns::FewColumns;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile};
 pub(crate) use packed::PackedProduct;
 pub(crate) use panels::{Panels, Run, Unpacked};

@@ -2,7 +2,7 @@
 
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 use super::SplitProduct;
-use super::{Arguments, Blocking, Epilogue, Gemm, Panels, RowsPlan};
+use super::{Arguments, Blocking, Epilogue, FewColumns, Gemm, Panels, RowsPlan};
 use crate::{InstructionSet, Preparation, Team, TooLarge};
 
 /// A product with its right side packed, by the method that takes the least time.
@@ -10,6 +10,8 @@ use crate::{InstructionSet, Preparation, Team, TooLarge};
 pub(crate) enum PackedProduct {
     /// By vectors of float32.
     Vectors(Gemm),
+    /// By vectors of the depth.
+    FewColumns(FewColumns),
     /// By tiles of bfloat16.
     #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
     Split(SplitProduct),
@@ -61,6 +63,7 @@ impl PackedProduct {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Vectors(_) => "gemm",
+            Self::FewColumns(_) => "dot products",
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Split(_) => "split gemm",
         }
@@ -70,6 +73,7 @@ impl PackedProduct {
     pub(crate) fn scratch_bytes(&self) -> usize {
         match self {
             Self::Vectors(gemm) => gemm.scratch_bytes(),
+            Self::FewColumns(product) => product.scratch_bytes(),
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Split(product) => product.scratch_bytes(),
         }
@@ -82,6 +86,7 @@ impl PackedProduct {
     pub(crate) fn run(&self, team: &mut Team, arguments: Arguments<'_>) {
         match self {
             Self::Vectors(gemm) => gemm.run(team, arguments),
+            Self::FewColumns(product) => product.run(team, arguments),
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Split(product) => product.run(team, arguments),
         }
