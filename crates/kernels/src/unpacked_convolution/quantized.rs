@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use crate::convolution::Shape;
+use crate::convolution::quantized::portable::Definition;
 use crate::disjoint::DisjointOutput;
 use crate::of_images::{ImageKernel, Images};
-use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice, for_each_task};
+use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice};
 use crate::quantization::Activations;
 use crate::requantize::Requantization;
 use crate::team::{Pace, part};
@@ -26,9 +27,6 @@ pub struct UnpackedConvolution {
 
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 200_000;
-
-/// Values of scratch memory that no one minds.
-const SMALL_SCRATCH: usize = 1 << 18;
 
 impl UnpackedConvolution {
     /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is its layout.
@@ -57,11 +55,8 @@ impl UnpackedConvolution {
         );
         let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
         let tasks = even_tasks(worth.unwrap_or(usize::MAX), preparation.threads(), TASKS_BY_THREAD);
-        // Each has a window of its own, of all of which there should not be much more than weights.
-        let window = shape.taps().saturating_mul(shape.input_channels).max(shape.output_channels);
-        let affordable = SMALL_SCRATCH.max(shape.filter_values().saturating_mul(4));
-        let tasks = tasks.min(affordable / window.max(1));
-        let prepared = Self {
+        preparation.check_scratch::<i16>(&[shape.filter_values()])?;
+        Ok(Self {
             shape: *shape,
             isa: Isa::of(preparation.set()),
             is_depthwise,
@@ -69,24 +64,7 @@ impl UnpackedConvolution {
             activations,
             requantization,
             tasks: tasks.clamp(1, (shape.batch * shape.output[0]).max(1)),
-        };
-        // A filter's values are few enough that a task's lines, which are no more, can be counted.
-        let [weights, of_pixel] = prepared.lines();
-        let of_pixels = of_pixel.checked_mul(prepared.tasks).and_then(|it| it.checked_add(weights));
-        preparation.check_scratch::<Line>(&[of_pixels.unwrap_or(usize::MAX)])?;
-        Ok(prepared)
-    }
-
-    /// Lines of scratch memory for the weights, and for what each task keeps of a pixel: the sums of
-    /// all channels if it is depthwise, and otherwise the window.
-    fn lines(&self) -> [usize; 2] {
-        let shape = &self.shape;
-        let of_pixel = match self.is_depthwise {
-            true => shape.output_channels * size_of::<i32>(),
-            false => shape.taps() * shape.input_channels * size_of::<i16>(),
-        };
-        let weights = shape.filter_values() * size_of::<i16>();
-        [weights.div_ceil(LINE_BYTES), of_pixel.div_ceil(LINE_BYTES)]
+        })
     }
 
     /// As [`ImageKernel::run`], of a filter and a bias that are none of the other inputs. The filter is `[output_channels,
@@ -103,7 +81,7 @@ impl UnpackedConvolution {
         scratch: &mut [Line],
     ) {
         let Images { input, output, .. } = images;
-        let shape = &self.shape;
+        let Self { ref shape, isa, is_depthwise, activations, ref requantization, .. } = *self;
         input.check("input", shape.input_pixels(), shape.input_channels);
         assert_eq!(filter.len(), shape.filter_values(), "weights");
         assert_eq!(bias.len(), shape.output_channels, "biases");
@@ -112,34 +90,30 @@ impl UnpackedConvolution {
         if needed == 0 {
             return;
         }
-        let [weight_lines, pixel_lines] = self.lines();
-        let (weights, of_pixels) = scratch.split_at_mut(weight_lines);
-        let weights = &mut bytemuck::cast_slice_mut::<_, i16>(weights)[..filter.len()];
+        let weights = &mut bytemuck::cast_slice_mut::<_, i16>(scratch)[..filter.len()];
+        let taps = shape.taps();
         for_each_slice(team, weights, 16 << 10, |start, to| {
-            let from = &filter[start..start + to.len()];
-            self.isa.run(Centring { of: self.weights, from, to });
+            for (at, to) in (start..).zip(to) {
+                // Those of a depthwise filter are by tap.
+                let from = if is_depthwise { at % taps * channels + at / taps } else { at };
+                let Activations { signedness, zero_point } = self.weights;
+                *to = signedness.centred(zero_point, filter[from]);
+            }
         });
-        let weights = &*weights;
+        let definition = Definition { shape, activations, weights, bias, requantization };
         let (output, step) = (DisjointOutput::new(output.values), output.pixel_stride);
-        for_each_task(team, self.tasks, (of_pixels, pixel_lines), |task, of_pixel, stop| {
+        team.run_long(self.tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
             for line in part(shape.batch * shape.output[0], self.tasks, task) {
                 for x in 0..shape.output[1] {
-                    if pace.is_over(shape.filter_values()) {
+                    if pace.is_over(1) {
                         return;
                     }
                     let start = (line * shape.output[1] + x) * step;
                     // SAFETY: the pixels of different tasks are different.
                     let to = unsafe { output.slice(start, channels) };
-                    let pixel = Pixel { convolution: self, input, at: [line, x], weights, bias };
-                    if self.is_depthwise {
-                        let sums = &mut bytemuck::cast_slice_mut(of_pixel)[..channels];
-                        self.isa.run(Depthwise { pixel, sums, to, pace: &mut pace });
-                    } else {
-                        let values = shape.taps() * shape.input_channels;
-                        let window = &mut bytemuck::cast_slice_mut(of_pixel)[..values];
-                        self.isa.run(Full { pixel, window, to, pace: &mut pace });
-                    }
+                    let at = [line / shape.output[0], line % shape.output[0], x];
+                    isa.run(Pixel { definition: &definition, input, at, to, pace: &mut pace });
                 }
             }
         });
@@ -161,8 +135,7 @@ impl ImageKernel for UnpackedConvolution {
     }
 
     fn scratch_bytes(&self) -> usize {
-        let [weights, of_pixel] = self.lines();
-        (weights + self.tasks * of_pixel) * LINE_BYTES
+        (self.shape.filter_values() * size_of::<i16>()).next_multiple_of(LINE_BYTES)
     }
 
     fn arithmetic(&self) -> u64 {
@@ -170,163 +143,21 @@ impl ImageKernel for UnpackedConvolution {
     }
 }
 
-/// Takes the zero point from numbers.
-struct Centring<'a> {
-    of: Activations,
-    from: &'a [u8],
-    to: &'a mut [i16],
-}
-
-impl Kernel for Centring<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for (to, from) in self.to.iter_mut().zip(self.from) {
-            *to = self.of.signedness.centred(self.of.zero_point, *from);
-        }
-    }
-}
-
-/// An output pixel, in a line of all images.
-#[derive(Clone, Copy)]
-struct Pixel<'a> {
-    convolution: &'a UnpackedConvolution,
+/// An output pixel, by the definition, of which compilers make what each instruction set has.
+struct Pixel<'a, 'p> {
+    definition: &'a Definition<'a>,
     input: Image<'a, u8>,
-    at: [usize; 2],
-    weights: &'a [i16],
-    bias: &'a [i32],
-}
-
-impl<'a> Pixel<'a> {
-    /// What it sees: taps that are in the image, and the input pixel's channels of each.
-    #[inline(always)]
-    fn taps(self) -> impl Iterator<Item = (usize, &'a [u8])> + Clone {
-        let shape = &self.convolution.shape;
-        let [line, x] = self.at;
-        let (image, y) = (line / shape.output[0], line % shape.output[0]);
-        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
-        let columns = shape.seen_taps(1, x);
-        shape.seen_taps(0, y).flat_map(move |i| {
-            let input_y = top + i * shape.dilation[0] - shape.padding_before[0];
-            columns.clone().map(move |j| {
-                let input_x = left + j * shape.dilation[1] - shape.padding_before[1];
-                let start = shape.input_pixel([image, input_y, input_x]) * self.input.pixel_stride;
-                let values = &self.input.values[start..start + shape.input_channels];
-                (i * shape.filter[1] + j, values)
-            })
-        })
-    }
-
-    #[inline(always)]
-    fn output(&self, sum: i32, channel: usize) -> u8 {
-        let UnpackedConvolution { requantization, activations, .. } = self.convolution;
-        activations.signedness.byte(requantization.apply(sum, channel))
-    }
-}
-
-/// All channels of a pixel, each a sum over the channels of its group.
-struct Full<'a, 'p> {
-    pixel: Pixel<'a>,
-    /// What a pixel sees less the zero point, group by group as the weights of a channel are stored.
-    window: &'a mut [i16],
+    at: [usize; 3],
     to: &'a mut [u8],
     pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Full<'_, '_> {
+impl Kernel for Pixel<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Pixel { convolution, weights, bias, .. } = self.pixel;
-        let UnpackedConvolution { shape, activations, .. } = convolution;
-        let depth = shape.group_input_channels();
-        let seen = shape.taps() * depth;
-        for block in self.pace.blocks(self.window.len(), 1) {
-            self.window[block].fill(0);
-        }
-        for (tap, values) in self.pixel.taps() {
-            if self.pace.is_over(1) {
-                return;
-            }
-            for (group, values) in values.chunks_exact(depth.max(1)).enumerate() {
-                let to = &mut self.window[group * seen + tap * depth..][..depth];
-                for block in self.pace.blocks(depth, 1) {
-                    for (to, value) in to[block.clone()].iter_mut().zip(&values[block]) {
-                        *to = activations.signedness.centred(activations.zero_point, *value);
-                    }
-                }
-            }
-        }
-        for (channel, to) in self.to.iter_mut().enumerate() {
-            if self.pace.is_over(1) {
-                return;
-            }
-            let first = channel / shape.group_output_channels() * seen;
-            let window = &self.window[first..first + seen];
-            let weights = &weights[channel * seen..][..seen];
-            let mut sum = 0_i32;
-            for block in self.pace.blocks(seen, 1) {
-                let products = window[block.clone()].iter().zip(&weights[block]);
-                let of_block = products.fold(0_i32, |sum, (value, weight)| {
-                    sum.wrapping_add(i32::from(*value) * i32::from(*weight))
-                });
-                sum = sum.wrapping_add(of_block);
-            }
-            *to = self.pixel.output(bias[channel].wrapping_add(sum), channel);
-        }
-    }
-}
-
-/// All channels of a pixel, each a sum over the taps of one channel.
-struct Depthwise<'a, 'p> {
-    pixel: Pixel<'a>,
-    sums: &'a mut [i32],
-    to: &'a mut [u8],
-    pace: &'a mut Pace<'p>,
-}
-
-impl Kernel for Depthwise<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Pixel { convolution, weights, bias, .. } = self.pixel;
-        let UnpackedConvolution { shape, activations, .. } = convolution;
-        let (channels, multiplier) = (shape.output_channels, shape.group_output_channels());
-        self.sums.copy_from_slice(bias);
-        for (tap, values) in self.pixel.taps() {
-            if self.pace.is_over(1) {
-                return;
-            }
-            let weights = &weights[tap * channels..][..channels];
-            let add = |sum: &mut i32, value: u8, weight: i16| {
-                let value =
-                    i32::from(activations.signedness.centred(activations.zero_point, value));
-                *sum = sum.wrapping_add(value * i32::from(weight));
-            };
-            for block in self.pace.blocks(values.len(), multiplier) {
-                let of_block = block.start * multiplier..block.end * multiplier;
-                let (sums, weights) = (&mut self.sums[of_block.clone()], &weights[of_block]);
-                let values = &values[block];
-                if multiplier == 1 {
-                    for ((sum, value), weight) in sums.iter_mut().zip(values).zip(weights) {
-                        add(sum, *value, *weight);
-                    }
-                    continue;
-                }
-                let of_channels = sums.chunks_mut(multiplier).zip(weights.chunks(multiplier));
-                for ((sums, weights), value) in of_channels.zip(values) {
-                    for (sum, weight) in sums.iter_mut().zip(weights) {
-                        add(sum, *value, *weight);
-                    }
-                }
-            }
-        }
-        for (channel, (sum, to)) in self.sums.iter().zip(self.to).enumerate() {
-            *to = self.pixel.output(*sum, channel);
-        }
+        self.definition.pixel(self.input, self.at, self.to, self.pace);
     }
 }
 

@@ -4,7 +4,7 @@
 mod in_place;
 mod layer;
 mod packed;
-mod portable;
+pub(crate) mod portable;
 mod stage;
 pub(crate) mod table;
 mod tasks;

@@ -6,7 +6,7 @@ use crate::convolution::Shape;
 use crate::packing::PackedValues;
 use crate::quantization::Activations;
 use crate::team::{Pace, part};
-use crate::{InstructionSet, Line, Preparation, Requantization, TooLarge};
+use crate::{Image, InstructionSet, Line, Preparation, Requantization, TooLarge};
 
 /// Tasks of a convolution, at most.
 const MOST_TASKS: usize = 256;
@@ -40,16 +40,31 @@ impl Portable {
         let rows = if is_empty { 0 } else { shape.batch * shape.output[0] };
         Ok(Self { weights, bias, activations, requantization, tasks: rows.min(MOST_TASKS) })
     }
+}
 
-    fn pixel(
+/// A convolution by its definition.
+pub(crate) struct Definition<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) activations: Activations,
+    /// Less their zero point: `[output_channels, filter[0], filter[1], input_channels / groups]`.
+    pub(crate) weights: &'a [i16],
+    pub(crate) bias: &'a [i32],
+    pub(crate) requantization: &'a Requantization,
+}
+
+impl Definition<'_> {
+    /// Computes all channels of an output pixel.
+    #[inline(always)]
+    pub(crate) fn pixel(
         &self,
-        Pass { shape, input, .. }: &Pass<'_>,
+        input: Image<'_, u8>,
         [batch, y, x]: [usize; 3],
         outputs: &mut [u8],
         pace: &mut Pace<'_>,
     ) {
+        let Self { shape, activations, weights, bias, requantization } = self;
         let depth = shape.group_input_channels();
-        let signedness = self.activations.signedness;
+        let signedness = activations.signedness;
         let (rows, columns) = (shape.seen_taps(0, y), shape.seen_taps(1, x));
         let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         for (channel, output) in outputs.iter_mut().enumerate() {
@@ -57,7 +72,7 @@ impl Portable {
                 return;
             }
             let group = channel / shape.group_output_channels();
-            let mut sum = self.bias[channel];
+            let mut sum = bias[channel];
             for i in rows.clone() {
                 let in_y = top + i * shape.dilation[0] - shape.padding_before[0];
                 for j in columns.clone() {
@@ -68,16 +83,17 @@ impl Portable {
                     let pixel = shape.input_pixel([batch, in_y, in_x]);
                     let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
                     let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
-                    let weights = &self.weights.values()[tap * depth..][..depth];
+                    let weights = &weights[tap * depth..][..depth];
                     for block in pace.blocks(depth, 1) {
-                        for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
-                            let input = signedness.value(input) - self.activations.zero_point;
-                            sum = sum.wrapping_add(input * i32::from(weight));
-                        }
+                        let products = inputs[block.clone()].iter().zip(&weights[block]);
+                        sum = products.fold(sum, |sum, (&input, &weight)| {
+                            let input = signedness.centred(activations.zero_point, input);
+                            sum.wrapping_add(i32::from(input) * i32::from(weight))
+                        });
                     }
                 }
             }
-            *output = signedness.byte(self.requantization.apply(sum, channel));
+            *output = signedness.byte(requantization.apply(sum, channel));
         }
     }
 }
@@ -96,7 +112,10 @@ impl Method for Portable {
     }
 
     unsafe fn task(&self, pass: &Pass<'_>, task: usize, _: &mut [Line]) {
-        let Pass { shape, output, stop, .. } = *pass;
+        let Pass { shape, input, output, stop } = *pass;
+        let Self { activations, bias, requantization, .. } = self;
+        let (activations, weights) = (*activations, self.weights.values());
+        let definition = Definition { shape, activations, weights, bias, requantization };
         let mut pace = Pace::new(stop);
         let [height, width] = shape.output;
         for row in part(shape.batch * height, self.tasks, task) {
@@ -108,7 +127,7 @@ impl Method for Portable {
                 let start = output.places.start(row * width + x);
                 // SAFETY: the pixels of different rows are different, and each row is of one task.
                 let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-                self.pixel(pass, [row / height, row % height, x], outputs, &mut pace);
+                definition.pixel(input, [row / height, row % height, x], outputs, &mut pace);
             }
         }
     }
