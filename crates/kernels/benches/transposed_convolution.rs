@@ -32,7 +32,7 @@ fn main() {
     let (set, threads) = (settings.set, settings.threads);
     for &(name, length, [input_channels, output_channels], [filter, stride], padding) in ROWS {
         let output = (length - 1) * stride + filter - padding[0] - padding[1];
-        let shape = Shape {
+        let shape = Shape(convolution::Shape {
             batch: 1,
             input: [length; 2],
             input_channels,
@@ -41,7 +41,9 @@ fn main() {
             filter: [filter; 2],
             stride: [stride; 2],
             padding_before: [padding[0]; 2],
-        };
+            dilation: [1, 1],
+            groups: 1,
+        });
         let mut team = Team::new(threads);
         if settings.wants(name) {
             let mut preparation = Preparation::new(set, threads);

@@ -71,7 +71,7 @@ fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Re
     let [_, out_height, out_width, output_channels] = graph.output(node, 0).image()?;
     let [_, filter_height, filter_width, _] = filter.image()?;
     let spreads = [&operation.height, &operation.width];
-    let shape = transposed_convolution::Shape {
+    let shape = transposed_convolution::Shape(Shape {
         batch,
         input: [height, width],
         input_channels,
@@ -81,7 +81,9 @@ fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Re
         stride: spreads.map(|spread| spread.stride as usize),
         padding_before: [0, 1]
             .map(|axis| elements_before(spreads[axis].before(filter.dimensions[1 + axis]))),
-    };
+        dilation: [1, 1],
+        groups: 1,
+    });
     let elements = elements(graph, node, operation.activation)?;
     if !shape.is_valid() {
         return Err(beyond_memory());

@@ -115,7 +115,7 @@ impl ImageKernel for TransposedConvolution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolution::float::tests::output_of;
+    use crate::convolution::{self, float::tests::output_of};
     use crate::packing::prepared_twice;
     use crate::quantization::Activations;
     use crate::transposed_convolution::tests::{any_shape, tap};
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn images_of_many_rows_are_few_tasks() {
         let rows = 1 << 20;
-        let shape = Shape {
+        let shape = Shape(convolution::Shape {
             batch: 1,
             input: [rows, 1],
             input_channels: 1,
@@ -134,7 +134,9 @@ mod tests {
             filter: [1, 1],
             stride: [4, 1],
             padding_before: [0, 0],
-        };
+            dilation: [1, 1],
+            groups: 1,
+        });
         let layer = Layer {
             weights: Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 },
             bias: &[7],

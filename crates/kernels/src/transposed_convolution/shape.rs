@@ -7,31 +7,24 @@ use crate::image::Placement;
 use crate::team::Pace;
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
+use std::ops::Deref;
 
-/// The sizes of a transposed convolution of images `[batch, height, width, channels]`; pairs are
-/// height, width.
+/// The sizes of a transposed convolution of images `[batch, height, width, channels]`, as those of the convolution with the
+/// same operands, whose dilation and groups are 1; pairs are height, width.
 ///
 /// Input pixel `(y, x)` reaches the output pixels
 /// `(y * stride[0] + i - padding_before[0], x * stride[1] + j - padding_before[1])` for `i`, `j` below
-/// `filter`, as far as there are such. What no input pixel reaches is the bias.
+/// `filter`, as far as there are such: so `padding_before` is what is cut off before the first ones of the output. What no input
+/// pixel reaches is the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
-    /// How many images.
-    pub batch: usize,
-    /// Height and width of the input.
-    pub input: [usize; 2],
-    /// Channels of the input.
-    pub input_channels: usize,
-    /// Height and width of the output.
-    pub output: [usize; 2],
-    /// Channels of the output.
-    pub output_channels: usize,
-    /// Height and width of the filter.
-    pub filter: [usize; 2],
-    /// From what an input pixel reaches to what the next one does, in output pixels; at least 1.
-    pub stride: [usize; 2],
-    /// Rows and columns that are cut off before the first ones of the output.
-    pub padding_before: [usize; 2],
+pub struct Shape(pub convolution::Shape);
+
+impl Deref for Shape {
+    type Target = convolution::Shape;
+
+    fn deref(&self) -> &convolution::Shape {
+        &self.0
+    }
 }
 
 /// Taps that may be added to a filter of a phase, all zero, because so much is cut off in front that
@@ -148,20 +141,7 @@ impl Shape {
 
     /// The phases, for an output whose pixels have this stride.
     fn phases(&self, output_pixel_stride: Option<usize>) -> Option<Vec<Phase>> {
-        // The sizes as those of a convolution that has the same operands, whose checks are the same.
-        let sizes = convolution::Shape {
-            batch: self.batch,
-            input: self.input,
-            input_channels: self.input_channels,
-            output: self.output,
-            output_channels: self.output_channels,
-            filter: self.filter,
-            stride: self.stride,
-            dilation: [1, 1],
-            padding_before: self.padding_before,
-            groups: 1,
-        };
-        if !sizes.is_valid() {
+        if !self.0.is_valid() || self.dilation != [1, 1] || self.groups != 1 {
             return None;
         }
         let pixel = output_pixel_stride.unwrap_or(self.output_channels);
@@ -186,7 +166,7 @@ impl Shape {
                     filter: along.map(|it| it.taps),
                     stride: [1, 1],
                     padding_before: along.map(|it| it.padding),
-                    ..sizes
+                    ..self.0
                 };
                 let placement = Placement {
                     size: shape.output,
@@ -199,21 +179,6 @@ impl Shape {
             }
         }
         phases.iter().all(|phase| phase.shape.is_valid()).then_some(phases)
-    }
-
-    /// Values of the filter: `[output_channels, filter[0], filter[1], input_channels]`.
-    pub fn filter_values(&self) -> usize {
-        self.output_channels * self.filter[0] * self.filter[1] * self.input_channels
-    }
-
-    /// Pixels of the input.
-    pub fn input_pixels(&self) -> usize {
-        self.batch * self.input[0] * self.input[1]
-    }
-
-    /// Pixels of the output.
-    pub fn output_pixels(&self) -> usize {
-        self.batch * self.output[0] * self.output[1]
     }
 
     /// Multiplications and additions, those counted whose results are cut off.
@@ -290,7 +255,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn square(input: usize, output: usize, filter: usize, stride: usize, before: usize) -> Shape {
-        Shape {
+        Shape(convolution::Shape {
             batch: 1,
             input: [input; 2],
             input_channels: 3,
@@ -299,7 +264,9 @@ mod tests {
             filter: [filter; 2],
             stride: [stride; 2],
             padding_before: [before; 2],
-        }
+            dilation: [1, 1],
+            groups: 1,
+        })
     }
 
     /// Taps across of each phase of the first row of phases, and how many columns it joins.
@@ -344,7 +311,7 @@ mod tests {
     #[test]
     fn a_filter_of_millions_of_taps_is_not_gone_through_once_preparing_has_stopped() {
         let taps = 1 << 22;
-        let shape = Shape {
+        let shape = Shape(convolution::Shape {
             batch: 1,
             input: [1, 1],
             input_channels: 1,
@@ -353,7 +320,9 @@ mod tests {
             filter: [1, taps],
             stride: [1, 2],
             padding_before: [0, 0],
-        };
+            dilation: [1, 1],
+            groups: 1,
+        });
         let values = vec![7_u8; taps];
         let filter = |is_over: bool| {
             let questions = Arc::new(AtomicUsize::new(0));

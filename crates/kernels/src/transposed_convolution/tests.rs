@@ -2,6 +2,7 @@ use super::Shape;
 use super::float::TransposedConvolution;
 use super::quantized;
 use super::shape::tasks_by_place;
+use crate::convolution;
 use crate::convolution::float::Layer;
 use crate::convolution::float::tests::{compare, numbers, output_of};
 use crate::packing::prepared_twice;
@@ -41,15 +42,19 @@ pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
     let pair = |least: usize, most: usize| [least..=most, least..=most];
     let channels = prop_oneof![[0_usize..5, 0_usize..6], [0_usize..40, 0_usize..50]];
     (0_usize..3, pair(0, 6), channels, pair(0, 20), pair(1, 5), pair(1, 4), pair(0, 4)).prop_map(
-        |(batch, input, channels, output, filter, stride, padding_before)| Shape {
-            batch,
-            input,
-            input_channels: channels[0],
-            output,
-            output_channels: channels[1],
-            filter,
-            stride,
-            padding_before,
+        |(batch, input, channels, output, filter, stride, padding_before)| {
+            Shape(convolution::Shape {
+                batch,
+                input,
+                input_channels: channels[0],
+                output,
+                output_channels: channels[1],
+                filter,
+                stride,
+                padding_before,
+                dilation: [1, 1],
+                groups: 1,
+            })
         },
     )
 }
@@ -101,7 +106,7 @@ fn output_pixels_that_overlap_are_refused() {
     use crate::quantization::{Activations, Signedness, Weights};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    let shape = Shape {
+    let shape = Shape(convolution::Shape {
         batch: 1,
         input: [2, 2],
         input_channels: 3,
@@ -110,7 +115,9 @@ fn output_pixels_that_overlap_are_refused() {
         filter: [2, 2],
         stride: [2, 2],
         padding_before: [0, 0],
-    };
+        dilation: [1, 1],
+        groups: 1,
+    });
     let (filter, bias) = (vec![1.0; shape.filter_values()], [0.0; 5]);
     let weights = vec![1; shape.filter_values()];
     let signedness = Signedness::Signed;
