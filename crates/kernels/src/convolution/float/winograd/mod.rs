@@ -13,7 +13,7 @@ mod transform;
 
 use super::{Layer, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::{TileSize, with_transforms};
+use crate::convolution::tile_size::{TileSize, Tiles, with_transforms};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
 use crate::packing::product;
@@ -32,11 +32,7 @@ pub(super) struct Winograd {
     panels: Panels,
     bias: Vec<f32>,
     epilogue: Epilogue,
-    size: TileSize,
-    /// Tiles in a column and in a row.
-    grid: [usize; 2],
-    /// Tiles of all images.
-    tiles: usize,
+    tiles: Tiles,
     /// Tiles that are computed together, so that what is between the transforms stays in caches.
     block: usize,
     /// Blocks that are computed at the same time, each by one thread with scratch memory of its own: what other threads have
@@ -85,13 +81,7 @@ fn cost(shape: &Shape, [products, rows]: [usize; 2], lanes: usize, others: f64) 
 #[allow(clippy::cast_precision_loss)]
 fn cost_of(size: TileSize, shape: &Shape, lanes: usize) -> f64 {
     let transforms = (shape.input_channels + shape.output_channels) as f64 * TRANSFORM_COST;
-    cost(shape, [size.points(), tiles(size, shape)], lanes, transforms)
-}
-
-/// Tiles of all images.
-fn tiles(size: TileSize, shape: &Shape) -> usize {
-    let [height, width] = size.grid(shape);
-    shape.batch.saturating_mul(height).saturating_mul(width)
+    cost(shape, [size.points(), Tiles::new(size, shape).count], lanes, transforms)
 }
 
 /// The transformed filter, `[points, outputs, inputs]`.
@@ -124,11 +114,7 @@ impl Winograd {
         let lanes = Blocking::of(set).lanes;
         let channels = [shape.input_channels, shape.output_channels];
         let is_possible = set != InstructionSet::Portable
-            && shape.filter == [3, 3]
-            && shape.stride == [1, 1]
-            && shape.dilation == [1, 1]
-            && shape.groups == 1
-            && shape.output_pixels() > 0
+            && Tiles::suit(shape)
             && channels.iter().all(|&c| c >= LEAST_CHANNELS && c.is_multiple_of(lanes));
         if !is_possible {
             return None;
@@ -171,13 +157,13 @@ impl Winograd {
             |_| 0.0,
             transformed.elements(),
         )?;
-        let tiles = tiles(size, shape);
+        let tiles = Tiles::new(size, shape);
         let by_tile = points * (inputs + outputs) * size_of::<f32>();
-        let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);
+        let blocks = tiles.count.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);
         let threads = preparation.threads();
         let filter_bytes = points * inputs * outputs * size_of::<f32>();
         let is_by_block = filter_bytes <= MOST_FILTER_BYTES_BY_BLOCK
-            && tiles / blocks.next_multiple_of(threads) >= LEAST_BLOCK;
+            && tiles.count / blocks.next_multiple_of(threads) >= LEAST_BLOCK;
         let areas = if is_by_block { threads } else { 1 };
         let blocks = blocks.next_multiple_of(areas);
         let prepared = Self {
@@ -186,10 +172,8 @@ impl Winograd {
             panels,
             bias: preparation.copied(bias, "a bias")?,
             epilogue,
-            size,
-            grid: size.grid(shape),
             tiles,
-            block: tiles.div_ceil(blocks),
+            block: tiles.count.div_ceil(blocks),
             areas,
             zeros: preparation.filled(0.0, inputs, "a pixel of zeros")?,
             threads,
@@ -207,7 +191,7 @@ impl Winograd {
     /// Values of scratch memory for a block.
     fn area(&self) -> usize {
         let channels = [self.shape.input_channels, self.shape.output_channels];
-        self.size.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
+        self.tiles.size.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
@@ -221,8 +205,8 @@ impl Winograd {
         let Some(pass) = pass else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
-        let blocks = self.tiles.div_ceil(self.block);
-        let tiles = |block| block * self.block..self.tiles.min((block + 1) * self.block);
+        let blocks = self.tiles.count.div_ceil(self.block);
+        let tiles = |block| block * self.block..self.tiles.count.min((block + 1) * self.block);
         if self.areas == 1 {
             for block in 0..blocks {
                 let share = &mut |tasks, work: Work<'_>| team.run(tasks, work);
@@ -248,19 +232,20 @@ impl Winograd {
         tiles: Range<usize>,
         scratch: &mut [f32],
     ) {
-        let before = self.size.points() * self.point_stride(self.shape.input_channels);
+        let size = self.tiles.size;
+        let before = size.points() * self.point_stride(self.shape.input_channels);
         let (before, after) = scratch.split_at_mut(before);
         let parts = (4 * self.threads).min(tiles.len());
         let to = DisjointOutput::new(before);
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                with_transforms!(self.size, transforms => self.forward(transforms, pass, tile, &to));
+                with_transforms!(size, transforms => self.forward(transforms, pass, tile, &to));
             }
         });
         let to = DisjointOutput::new(after);
         let panels = self.panels.count();
-        let tasks = self.size.points().min(panels);
+        let tasks = size.points().min(panels);
         share(tasks, &|task| {
             for panel in part(panels, tasks, task) {
                 self.multiply(panel, tiles.len(), before, &to);
@@ -269,16 +254,9 @@ impl Winograd {
         share(parts, &|task| {
             for index in part(tiles.len(), parts, task) {
                 let tile = [tiles.start + index, index];
-                with_transforms!(self.size, transforms => self.backward(transforms, pass, tile, after));
+                with_transforms!(size, transforms => self.backward(transforms, pass, tile, after));
             }
         });
-    }
-
-    /// The image and the first output row and column of a tile.
-    fn place(&self, tile: usize) -> [usize; 3] {
-        let [height, width] = self.grid;
-        let (line, x) = (tile / width, tile % width);
-        [line / height, line % height * self.size.output(), x * self.size.output()]
     }
 
     /// Transforms an input tile into the place `index` of each point.
@@ -289,24 +267,10 @@ impl Winograd {
         [tile, index]: [usize; 2],
         to: &DisjointOutput<'_, f32>,
     ) {
-        let Pass { shape, input, .. } = pass;
-        let [n, y, x] = self.place(tile);
-        let [height, width] = shape.input;
-        let channels = shape.input_channels;
-        // Of the output pixel this number of rows and columns on, the first tap.
-        let ys: [_; INPUT] = std::array::from_fn(|row| {
-            shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width)
-        });
-        let xs: [_; INPUT] = std::array::from_fn(|column| shape.input_position(1, x + column, 0));
-        let pixels = ys.map(|line| {
-            xs.map(|x| match line.zip(x) {
-                Some((line, x)) => {
-                    let start = (line + x) * input.pixel_stride;
-                    input.values[start..start + channels].as_ptr()
-                }
-                None => self.zeros.as_ptr(),
-            })
-        });
+        let channels = self.zeros.len();
+        let mut pixels = [[std::ptr::null(); INPUT]; INPUT];
+        let from = (pass.input, &self.zeros[..]);
+        self.tiles.locate(&self.shape, tile, from, pixels.as_flattened_mut());
         let stride = self.point_stride(channels);
         assert!((INPUT * INPUT - 1) * stride + (index + 1) * channels <= to.len());
         let to = to.pointer(index * channels);
@@ -368,11 +332,9 @@ impl Winograd {
         [tile, index]: [usize; 2],
         from: &[f32],
     ) {
-        let [n, y, x] = self.place(tile);
-        let [height, width] = self.shape.output;
+        let (pixel, [rows, columns]) = self.tiles.output(&self.shape, tile);
         let channels = self.shape.output_channels;
         let stride = self.point_stride(channels);
-        let pixel = (n * height + y) * width + x;
         let from = &from[index * channels..];
         assert!(from.len() >= (INPUT * INPUT - 1) * stride + channels);
         assert_eq!(self.bias.len(), channels);
@@ -381,9 +343,9 @@ impl Winograd {
             stride,
             bias: &self.bias,
             epilogue: &self.epilogue,
-            rows: height - y,
-            columns: width - x,
-            width,
+            rows,
+            columns,
+            width: self.shape.output[1],
             target: pass.target(pixel, 0..channels),
         };
         // SAFETY: the last point was checked above; `run` has checked that output and residual have all

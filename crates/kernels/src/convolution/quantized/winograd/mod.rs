@@ -21,7 +21,7 @@ mod transform;
 use super::tasks::{OPERATIONS_PER_TASK, Tasks};
 use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::{TileSize, with_transforms};
+use crate::convolution::tile_size::{TileSize, Tiles, with_transforms};
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::{TASKS_BY_THREAD, even_tasks};
@@ -52,7 +52,7 @@ const MOST_WEIGHT_BYTES: usize = 12 << 20;
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
 pub(super) struct Winograd {
-    size: TileSize,
+    tiles: Tiles,
     isa: Isa,
     /// By block of channels and point.
     products: Matrix,
@@ -60,10 +60,6 @@ pub(super) struct Winograd {
     /// A pixel in the padding.
     padding: Vec<u8>,
     signedness: Signedness,
-    /// Tiles in a column and in a row.
-    grid: [usize; 2],
-    /// Tiles of all images.
-    tiles: usize,
     /// Tiles whose inputs are transformed together, at most.
     together: usize,
     tasks: Tasks,
@@ -92,8 +88,7 @@ impl TileSize {
         if weights.checked_mul(2)? > MOST_WEIGHT_BYTES {
             return None;
         }
-        let [height, width] = self.grid(shape);
-        let tiles = product(&[shape.batch, height, width])?;
+        let tiles = Tiles::new(self, shape).count;
         let together = self.together(inputs, tiles);
         let reading = match 2 * weights {
             ..=NEAR_WEIGHT_BYTES => 0,
@@ -186,14 +181,10 @@ impl CentredSums {
 
 /// Whether tiles can be cut from such images.
 fn suits(shape: &Shape) -> bool {
-    shape.filter == [3, 3]
-        && shape.stride == [1, 1]
-        && shape.dilation == [1, 1]
-        && shape.groups == 1
+    Tiles::suit(shape)
         && shape.input_channels > 0
         && shape.input_channels.is_multiple_of(WORDS)
         && shape.output_channels > 0
-        && shape.output_pixels() > 0
         && !shape.is_mostly_padding()
 }
 
@@ -282,20 +273,17 @@ impl Winograd {
         let requantization = requantization.repeated(1, preparation)?;
         let signedness = activations.signedness;
         let outputs = Matrix::of_outputs(variant, &sums, signedness, requantization, preparation)?;
-        let grid = size.grid(shape);
-        let tiles = shape.batch * grid[0] * grid[1];
+        let tiles = Tiles::new(size, shape);
         let blocks = products.blocks().len() / size.points();
-        let tasks = tasks(shape.operations(), tiles, blocks, preparation.threads());
+        let tasks = tasks(shape.operations(), tiles.count, blocks, preparation.threads());
         let winograd = Self {
-            size,
+            tiles,
             isa: Isa::of(preparation.set()),
             products,
             outputs,
             padding: preparation.filled(layer.padding(), inputs, "a pixel of padding")?,
             signedness,
-            grid,
-            tiles,
-            together: size.together(inputs, tiles.div_ceil(tasks.pieces.max(1))),
+            together: size.together(inputs, tiles.count.div_ceil(tasks.pieces.max(1))),
             tasks,
         };
         preparation.check_scratch::<Line>(&[winograd.tasks(), winograd.task_lines()])?;
@@ -304,13 +292,14 @@ impl Winograd {
 
     /// Of the transformed inputs.
     fn input_lines(&self) -> usize {
-        (self.size.points() * self.input_stride() * size_of::<i16>()).div_ceil(LINE_BYTES)
+        (self.tiles.size.points() * self.input_stride() * size_of::<i16>()).div_ceil(LINE_BYTES)
     }
 
     /// Of the sums of a block of channels.
     fn sum_lines(&self) -> usize {
         let vectors = self.products.blocks().iter().map(|block| block.vectors).max().unwrap_or(0);
-        (self.size.points() * self.sum_stride(vectors) * size_of::<i32>()).div_ceil(LINE_BYTES)
+        (self.tiles.size.points() * self.sum_stride(vectors) * size_of::<i32>())
+            .div_ceil(LINE_BYTES)
     }
 
     /// From one point's transformed inputs to the next one's, in numbers. A line more than they take, so that not
@@ -325,41 +314,22 @@ impl Winograd {
         (self.together * vectors + 1) * LANES
     }
 
-    /// The image and the first output row and column of a tile.
-    fn place(&self, tile: usize) -> [usize; 3] {
-        let [height, width] = self.grid;
-        let (line, x) = (tile / width, tile % width);
-        [line / height, line % height * self.size.output(), x * self.size.output()]
-    }
-
     /// Transforms an input tile to where its first point's numbers begin.
     fn forward(&self, pass: &Pass<'_>, tile: usize, to: &mut [i16]) {
-        let Pass { shape, input, .. } = *pass;
-        let [n, y, x] = self.place(tile);
-        let [height, width] = shape.input;
-        let channels = shape.input_channels;
-        let side = self.size.input();
+        let channels = self.padding.len();
         let mut pixels = [std::ptr::null(); MOST_POINTS];
-        for (row, pixels) in pixels.chunks_exact_mut(side).take(side).enumerate() {
-            // Of the output pixel this number of rows and columns on, the first tap.
-            let line = shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width);
-            for (column, pixel) in pixels.iter_mut().enumerate() {
-                let place = line.zip(shape.input_position(1, x + column, 0));
-                *pixel = place.map_or(self.padding.as_ptr(), |(line, x)| {
-                    input.values[(line + x) * input.pixel_stride..][..channels].as_ptr()
-                });
-            }
-        }
+        let pixels = &mut pixels[..self.tiles.size.points()];
+        self.tiles.locate(pass.shape, tile, (pass.input, &self.padding), pixels);
         let stride = self.input_stride();
-        assert!((self.size.points() - 1) * stride + channels <= to.len(), "transformed inputs");
+        assert!((pixels.len() - 1) * stride + channels <= to.len(), "transformed inputs");
         let forward = Forward {
-            pixels: &pixels[..self.size.points()],
+            pixels,
             channels,
             is_signed: self.signedness == Signedness::Signed,
             to: to.as_mut_ptr(),
             stride,
         };
-        with_transforms!(self.size, transforms => {
+        with_transforms!(self.tiles.size, transforms => {
             // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
             // point's numbers were seen to be within the slice; `of_sizes` has checked that vectors divide channels.
             self.isa.run(unsafe { Promised::new(forward, transforms) });
@@ -410,24 +380,23 @@ impl Winograd {
         sums: &[i32],
     ) {
         let Pass { shape, output, .. } = *pass;
-        let [n, y, x] = self.place(tile);
-        let [height, width] = shape.output;
+        let (first, there) = self.tiles.output(shape, tile);
         let stride = self.sum_stride(block.vectors);
-        let [rows, columns] = [height - y, width - x].map(|size| size.min(self.size.output()));
+        let [rows, columns] = there.map(|size| size.min(self.tiles.size.output()));
         let first_vector = block.channel / LANES;
         let of_channels = &self.outputs.blocks()[first_vector..][..block.vectors];
         for (vector, out) in of_channels.iter().enumerate() {
             let from = &sums[(index * block.vectors + vector) * LANES..];
-            assert!((self.size.points() - 1) * stride + LANES <= from.len(), "sums");
+            assert!((self.tiles.size.points() - 1) * stride + LANES <= from.len(), "sums");
             let mut values: OutputTile = [[[0; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
             let bias = &self.outputs.block_lanes(out)[0].bias;
             let backward = Backward { from: from.as_ptr(), stride, bias, to: &mut values };
-            with_transforms!(self.size, transforms => {
+            with_transforms!(self.tiles.size, transforms => {
                 // SAFETY: the last point's sums were seen to be there.
                 self.isa.run(unsafe { Promised::new(backward, transforms) });
             });
             for (row, values) in values[..rows].iter().enumerate() {
-                let start = output.places.start((n * height + y + row) * width + x);
+                let start = output.places.start(first + row * shape.output[1]);
                 let channels = out.channel..out.channel + out.channels;
                 let to = (output.pixels(start, columns, channels), output.places.stride());
                 // SAFETY: the outputs were seen to exist; that no one else touches them is the caller's promise.
@@ -453,8 +422,8 @@ impl Method for Winograd {
     unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
         let part_of_task = self.tasks.parts(task).next();
         let Some((piece, of_channels)) = part_of_task else { return };
-        let Range { start: mut next, end } = part(self.tiles, self.tasks.pieces, piece);
-        let points = self.size.points();
+        let Range { start: mut next, end } = part(self.tiles.count, self.tasks.pieces, piece);
+        let points = self.tiles.size.points();
         let (wide, sums) = scratch.split_at_mut(self.input_lines());
         let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
         let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
