@@ -231,11 +231,13 @@ impl Packed {
                         let at = (row * width + x) * output_step + block.channel;
                         let end = at + (count - 1) * output_step + block.channels;
                         assert!(end <= output.len(), "pixels end {end} bytes into the output");
+                        // Of an odd number the halves have one in common.
+                        let of_half = count.div_ceil(block.pixels);
                         let run = Run {
                             table: table.start(),
                             columns,
-                            count: count / block.pixels,
-                            partner: count / block.pixels * (block.pixels - 1),
+                            count: of_half,
+                            partner: count - of_half,
                             output: output.pointer(at),
                             output_step,
                             block,
@@ -248,15 +250,7 @@ impl Packed {
                         // the taps of these pixels see, `Columns::needed`. The weights are packed for
                         // the variant, the order and the filter, and begin on a line. The output has
                         // the block's channels of the pixels, and tasks have different rows or blocks.
-                        unsafe {
-                            (self.variant.compute)(&self.problem, &run);
-                            if block.pixels * run.count < count {
-                                // Of an odd number the last, in both halves.
-                                let last =
-                                    Run { count, ..run }.after(count - 1, self.problem.stride);
-                                (self.variant.compute)(&self.problem, &Run { partner: 0, ..last });
-                            }
-                        }
+                        unsafe { (self.variant.compute)(&self.problem, &run) };
                     }
                 }
             }
