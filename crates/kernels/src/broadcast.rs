@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::short_tasks;
+use crate::parts::{ELEMENTS_OF_TASK, short_tasks};
 use crate::team::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,9 +13,6 @@ pub(crate) const BLOCK: usize = 2048;
 
 /// Operands of one operation at most.
 pub(crate) const MOST_OPERANDS: usize = 6;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8192;
 
 /// What becomes of a block: from what the operands contribute to the elements to write. Not a type parameter: the walk is
 /// compiled once for each type of elements.

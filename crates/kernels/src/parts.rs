@@ -117,8 +117,11 @@ pub(crate) fn for_each_task<T: Send>(
     });
 }
 
-/// Elements of a copy from which on a second thread is worth waking.
-const ELEMENTS_OF_COPY: usize = 32 * 1024;
+/// Elements from which on a second thread is worth waking: where they are only copied, where each becomes another by a few
+/// instructions, and where more is done with each.
+pub(crate) const ELEMENTS_OF_COPY: usize = 32 * 1024;
+pub(crate) const ELEMENTS_OF_MAP: usize = 16 * 1024;
+pub(crate) const ELEMENTS_OF_TASK: usize = 8 * 1024;
 
 /// Copies as many elements as there are.
 ///

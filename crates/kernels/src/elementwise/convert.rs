@@ -1,7 +1,7 @@
 //! QUANTIZE and DEQUANTIZE, and floats of 16 bits: from one type of element to another.
 
 use crate::InstructionSet;
-use crate::parts::{Cut, for_each_rows, for_each_slice};
+use crate::parts::{Cut, ELEMENTS_OF_MAP, for_each_rows, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
@@ -9,9 +9,6 @@ use crate::vector::{Byte, Isa, Kernel, Simd};
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::Range;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 16 * 1024;
 
 /// What vectors of elements are converted by.
 trait Conversion: Copy + Sync {
@@ -31,7 +28,7 @@ fn convert<C: Conversion>(
     output: &mut [C::To],
 ) {
     assert_eq!(input.len(), output.len(), "an output of another size");
-    let cut = Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 };
+    let cut = Cut { each: 1, least: ELEMENTS_OF_MAP, multiple: 64 };
     for_each_rows(team, (output, 1), cut, |part, output, _| {
         isa.run(Part { conversion, input: &input[part], output });
     });
@@ -193,7 +190,7 @@ impl DequantizeChannels {
     pub fn run(&self, team: &mut Team, input: &[i8], output: &mut [f32]) {
         assert_eq!(input.len(), output.len(), "an output of another size");
         let (inner, channels) = (self.inner.max(1), self.scales.len());
-        for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
+        for_each_slice(team, output, ELEMENTS_OF_MAP, |start, output| {
             let (mut at, end) = (start, start + output.len());
             while at < end {
                 let channel = at / inner % channels;

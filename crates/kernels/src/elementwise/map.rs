@@ -3,13 +3,10 @@
 
 use super::round_to_f16;
 use crate::InstructionSet;
-use crate::parts::{copy, for_each_slice};
+use crate::parts::{ELEMENTS_OF_MAP, copy, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 16 << 10;
 
 /// A function of one element. Most are CAST, the same number in another type: floats lose what stands behind
 /// the point and saturate, and NaN becomes 0; integers are rounded to floats, and clamped to bytes.
@@ -121,7 +118,7 @@ fn map<T: Copy + Sync, U: Send>(
 ) {
     assert_eq!(input.len(), output.len(), "an output of another size");
     let isa = Isa::of(set);
-    for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
+    for_each_slice(team, output, ELEMENTS_OF_MAP, |start, output| {
         let input = &input[start..start + output.len()];
         isa.run(Block { input, output, function: &function });
     });

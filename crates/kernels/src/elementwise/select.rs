@@ -3,14 +3,11 @@
 use super::quantized::{TableMap, recoded};
 use crate::InstructionSet;
 use crate::broadcast::BLOCK;
-use crate::parts::for_each_slice;
+use crate::parts::{ELEMENTS_OF_MAP, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use bytemuck::Pod;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 16 << 10;
 
 /// Prepared SELECT of elements of 1 or 4 bytes. Its inputs are conditions, of which all that are not 0 are
 /// true, and what is chosen where they are true and where they are not.
@@ -46,7 +43,7 @@ impl Select {
     ) {
         let sizes = [conditions.len(), then.len(), other.len()];
         assert_eq!(sizes, [output.len(); 3], "inputs of other sizes");
-        for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
+        for_each_slice(team, output, ELEMENTS_OF_MAP, |start, output| {
             let mut buffers = [[T::zeroed(); BLOCK]; 2];
             for (block, output) in output.chunks_mut(BLOCK).enumerate() {
                 let part = start + block * BLOCK..start + block * BLOCK + output.len();

@@ -4,7 +4,7 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::elementwise::f16_to_f32;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{BLOCK, Team};
 
@@ -110,7 +110,7 @@ pub fn gather<T: Copy + Send + Sync>(
     }
     let output = DisjointOutput::new(output);
     let blocks = inner.div_ceil(BLOCK);
-    let cut = Cut { each: inner.min(BLOCK), least: super::ELEMENTS_OF_TASK, multiple: 1 };
+    let cut = Cut { each: inner.min(BLOCK), least: ELEMENTS_OF_COPY, multiple: 1 };
     for_each_part(team, outer * numbers.len() * blocks, cut, |part, _| {
         for piece in part {
             let (place, first) = (piece / blocks, piece % blocks * BLOCK);

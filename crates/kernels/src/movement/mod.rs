@@ -25,15 +25,12 @@ mod pieces;
 mod tests;
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
 use crate::team::{BLOCK, Team};
 pub use gather::{Elements, Gather, NoSuchRow, gather};
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
 use std::mem::MaybeUninit;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 32 * 1024;
 
 /// Side of the squares that a transposition is cut into: reads and writes of one stay in the first
 /// cache.
@@ -154,7 +151,7 @@ impl StridedCopy {
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
         let blocks = Blocks::of(inner);
-        let cut = Cut { each: blocks.elements(), least: ELEMENTS_OF_TASK, multiple: 1 };
+        let cut = Cut { each: blocks.elements(), least: ELEMENTS_OF_COPY, multiple: 1 };
         let by_place = blocks.count();
         for_each_part(team, self.outer * by_place, cut, |part, _| {
             let first = part.start / by_place;

@@ -1,14 +1,14 @@
 //! [`Copies`]: an output put together of parts of inputs.
 
-use super::{ELEMENTS_OF_TASK, StridedCopy};
+use super::StridedCopy;
 use crate::elementwise::quantized::TableMap;
-use crate::parts::for_each_slice;
+use crate::parts::{ELEMENTS_OF_COPY, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 /// Writes an element everywhere.
 fn fill<T: Copy + Send + Sync>(team: &mut Team, element: T, output: &mut [T]) {
-    for_each_slice(team, output, ELEMENTS_OF_TASK, |_, part| part.fill(element));
+    for_each_slice(team, output, ELEMENTS_OF_COPY, |_, part| part.fill(element));
 }
 
 /// Prepared copies of inputs to places of the output.

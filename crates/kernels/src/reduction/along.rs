@@ -3,7 +3,7 @@
 use super::{RowNormalization, instance_normalization, local_response_normalization};
 use crate::Multiplier;
 use crate::movement::StridedCopy;
-use crate::parts::for_each_slice_along;
+use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
@@ -177,9 +177,6 @@ impl<T: Byte> QuantizedL2<T> {
         }
     }
 }
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8192;
 
 /// Multiplications that take about as long as an element.
 const OF_ELEMENT: usize = 4;

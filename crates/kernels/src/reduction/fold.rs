@@ -1,10 +1,8 @@
 //! [`Axes::fold`]: any reduction of elements of any type, one after the other.
 
 use super::{Axes, offset};
+use crate::parts::ELEMENTS_OF_TASK;
 use crate::team::Team;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8 * 1024;
 
 impl Axes {
     /// Every output element begins as `first`, takes in its elements in their order with `step`, and

@@ -3,12 +3,9 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_rows};
+use crate::parts::{Cut, ELEMENTS_OF_TASK, for_each_rows};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8192;
 
 /// What a row is divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]

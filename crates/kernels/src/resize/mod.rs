@@ -11,15 +11,12 @@ mod tests;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
 use crate::packing::product;
-use crate::parts::{Cut, for_each_part};
+use crate::parts::{Cut, ELEMENTS_OF_TASK, for_each_part};
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use crate::{Preparation, TooLarge};
 use row::{Floats, Mix, Rounded, Row, Span, Steps, find_spans};
-
-/// Output elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8192;
 
 /// What finding a place takes, in multiplications.
 const WORK_OF_PLACE: usize = 16;

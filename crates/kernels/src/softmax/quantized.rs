@@ -1,14 +1,11 @@
 //! [`QuantizedSoftmax`].
 
-use crate::parts::for_each_slice_along;
+use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
 use std::marker::PhantomData;
 use std::ops::Range;
-
-/// Elements from which on a second thread is worth waking.
-const ELEMENTS_OF_TASK: usize = 8192;
 
 /// Prepared SOFTMAX of `u8` or `i8` tensors; the output has scale 1/256 and the type's least number
 /// as zero point.
