@@ -5,6 +5,6 @@ pub mod float;
 pub mod quantized;
 mod row;
 mod shape;
-mod tile_size;
+mod tiles;
 
 pub use shape::Shape;

@@ -1,5 +1,5 @@
+use super::winograd::TileSize;
 use super::*;
-use crate::convolution::tile_size::TileSize;
 use crate::packing::prepared_twice;
 use crate::{Epilogue, Image, ImageMut, Lines};
 use proptest::prelude::*;

@@ -9,11 +9,12 @@
 //! mean square error among twelve pairs that were tried.
 #![allow(unsafe_code)]
 
+mod tile_size;
 mod transform;
 
 use super::{Layer, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::{TileSize, Tiles, with_transforms};
+use crate::convolution::tiles::Tiles;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
 use crate::packing::product;
@@ -22,6 +23,8 @@ use crate::team::part;
 use crate::vector::Isa;
 use crate::{Images, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
+pub(super) use tile_size::TileSize;
+use tile_size::with_transforms;
 use transform::{Backward, Forward, Four, Promised, Transforms, Two};
 
 /// A convolution of a 3x3 filter, packed.
@@ -32,6 +35,7 @@ pub(super) struct Winograd {
     panels: Panels,
     bias: Vec<f32>,
     epilogue: Epilogue,
+    size: TileSize,
     tiles: Tiles,
     /// Tiles that are computed together, so that what is between the transforms stays in caches.
     block: usize,
@@ -81,7 +85,7 @@ fn cost(shape: &Shape, [products, rows]: [usize; 2], lanes: usize, others: f64) 
 #[allow(clippy::cast_precision_loss)]
 fn cost_of(size: TileSize, shape: &Shape, lanes: usize) -> f64 {
     let transforms = (shape.input_channels + shape.output_channels) as f64 * TRANSFORM_COST;
-    cost(shape, [size.points(), Tiles::new(size, shape).count], lanes, transforms)
+    cost(shape, [size.points(), Tiles::new(size.output(), shape).count], lanes, transforms)
 }
 
 /// The transformed filter, `[points, outputs, inputs]`.
@@ -157,7 +161,7 @@ impl Winograd {
             |_| 0.0,
             transformed.elements(),
         )?;
-        let tiles = Tiles::new(size, shape);
+        let tiles = Tiles::new(size.output(), shape);
         let by_tile = points * (inputs + outputs) * size_of::<f32>();
         let blocks = tiles.count.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);
         let threads = preparation.threads();
@@ -172,6 +176,7 @@ impl Winograd {
             panels,
             bias: preparation.copied(bias, "a bias")?,
             epilogue,
+            size,
             tiles,
             block: tiles.count.div_ceil(blocks),
             areas,
@@ -191,7 +196,7 @@ impl Winograd {
     /// Values of scratch memory for a block.
     fn area(&self) -> usize {
         let channels = [self.shape.input_channels, self.shape.output_channels];
-        self.tiles.size.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
+        self.size.points() * channels.map(|it| self.point_stride(it)).iter().sum::<usize>()
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
@@ -232,7 +237,7 @@ impl Winograd {
         tiles: Range<usize>,
         scratch: &mut [f32],
     ) {
-        let size = self.tiles.size;
+        let size = self.size;
         let before = size.points() * self.point_stride(self.shape.input_channels);
         let (before, after) = scratch.split_at_mut(before);
         let parts = (4 * self.threads).min(tiles.len());

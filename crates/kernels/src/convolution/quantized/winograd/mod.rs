@@ -1,5 +1,5 @@
-//! Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in whole numbers, exact to the bit: a tile of output
-//! pixels takes 36 products of each pair of channels instead of 144, or 16 instead of 36.
+//! Winograd's convolution F(4x4, 3x3) in whole numbers, exact to the bit: a tile of output pixels takes 36 products
+//! of each pair of channels instead of 144.
 //!
 //! The input is cut into tiles that overlap by two pixels, which are transformed to 16-bit numbers; for each point
 //! there is a matrix product over the channels, of all tiles with the transformed filter, by the instructions that
@@ -7,11 +7,11 @@
 //! transformed back, and requantized as all others.
 //!
 //! Nothing is rounded. With `c` the greatest sums of factors of one sign that an input has in a point
-//! ([`Transforms::INPUT_FACTORS`]), transformed inputs are between `-255 c` and `255 c`, at most 17340; and
+//! ([`INPUT_FACTORS`](transform::INPUT_FACTORS)), transformed inputs are between `-255 c` and `255 c`, at most 17340; and
 //! transformed weights are at most 49 times a weight, 12495. So they fit in 16 bits, and two of their products in
 //! 31. Sums wrap modulo 2^32, and so does the transform back. It gives a multiple of what is wanted: 9 is undone by
-//! its inverse modulo 2^32, and up to 64 by a shift, if the wanted sum is between -2^25 and 2^25 (for the smaller
-//! tile, 4 and 2^29). That is proved for the weights at hand, or the convolution is computed otherwise.
+//! its inverse modulo 2^32, and up to 64 by a shift, if the wanted sum is between -2^25 and 2^25. That is proved for the weights at hand, or
+//! the convolution is computed otherwise.
 #![allow(unsafe_code)]
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod transform;
 use super::tasks::{OPERATIONS_PER_TASK, Tasks};
 use super::{Layer, Method, Pass};
 use crate::convolution::Shape;
-use crate::convolution::tile_size::{TileSize, Tiles, with_transforms};
+use crate::convolution::tiles::Tiles;
 use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::{TASKS_BY_THREAD, even_tasks};
@@ -31,10 +31,7 @@ use crate::team::{Pace, part};
 use crate::vector::{Isa, WORDS};
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use std::ops::Range;
-use transform::{
-    Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Promised, Transforms, Two,
-    filters,
-};
+use transform::{Backward, EXCESS, Forward, OUTPUT, OutputTile, POINTS, Promised, filters};
 
 /// Transformed inputs that meet all weights before the next ones do should stay in the second cache, together with
 /// the weights of a block of channels.
@@ -65,51 +62,11 @@ pub(super) struct Winograd {
     tasks: Tasks,
 }
 
-impl TileSize {
-    /// Whether sums come out exact, of inputs as they are stored, up to this least and greatest one, where all
-    /// outputs of a channel have weights with such sums.
-    fn is_exact(self, sums: &CentredSums, (least, greatest): (i32, i32)) -> bool {
-        fn excess<T: Transforms>(_: T) -> u32 {
-            2 * T::EXCESS[0]
-        }
-        let excess = with_transforms!(self, transforms => excess(transforms));
-        let product = |a: i64, b: i32| a.saturating_mul(b.into());
-        let most = product(sums.positive, greatest).saturating_sub(product(sums.negative, least));
-        let fewest = product(sums.positive, least).saturating_sub(product(sums.negative, greatest));
-        let limit = 1_i64 << (31 - excess);
-        fewest >= -limit && most < limit
-    }
-
-    /// What it takes, in units of a multiplication by the kernel; none if it is not possible.
-    fn cost(self, shape: &Shape, set: InstructionSet) -> Option<u64> {
-        let costs = Costs::of(set);
-        let [inputs, outputs] = [shape.input_channels, shape.output_channels];
-        let weights = product(&[self.points(), inputs, outputs])?;
-        if weights.checked_mul(2)? > MOST_WEIGHT_BYTES {
-            return None;
-        }
-        let tiles = Tiles::new(self, shape).count;
-        let together = self.together(inputs, tiles);
-        let reading = match 2 * weights {
-            ..=NEAR_WEIGHT_BYTES => 0,
-            _ => product(&[weights, tiles.div_ceil(together), costs.of_weight])?,
-        };
-        let [forward, backward] = match self {
-            Self::Two => costs.of_two,
-            Self::Four => costs.of_four,
-        };
-        let by_tile = product(&[forward, inputs])?.checked_add(product(&[backward, outputs])?)?;
-        let products = product(&[weights, tiles])?;
-        let transforms = product(&[by_tile, tiles])?;
-        u64::try_from(products.checked_add(transforms)?.checked_add(reading)?).ok()
-    }
-
-    /// Tiles whose inputs are transformed together: about the same number each time, if there are enough.
-    fn together(self, inputs: usize, tiles: usize) -> usize {
-        let fitting = INPUT_BYTES / (self.points() * inputs * size_of::<i16>()).max(1);
-        let most = fitting.clamp(LEAST_TILES, MOST_TILES);
-        tiles.div_ceil(tiles.div_ceil(most).max(1)).max(1)
-    }
+/// Tiles whose inputs are transformed together: about the same number each time, if there are enough.
+fn together(inputs: usize, tiles: usize) -> usize {
+    let fitting = INPUT_BYTES / (POINTS * inputs * size_of::<i16>()).max(1);
+    let most = fitting.clamp(LEAST_TILES, MOST_TILES);
+    tiles.div_ceil(tiles.div_ceil(most).max(1)).max(1)
 }
 
 /// Into which tasks tiles and blocks of channels of a convolution are cut that has this number of operations if it is computed
@@ -135,8 +92,7 @@ fn tasks(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Tasks 
 /// convolutions of 16 to 512 channels.
 struct Costs {
     /// To transform an input tile, and a tile of sums back, for each channel.
-    of_two: [usize; 2],
-    of_four: [usize; 2],
+    of_tile: [usize; 2],
     /// To read a weight that is in no near cache.
     of_weight: usize,
     /// A product by the kernel that computes the convolution otherwise, in hundredths.
@@ -147,17 +103,31 @@ impl Costs {
     fn of(set: InstructionSet) -> Self {
         match set {
             InstructionSet::Avx512Vnni => {
-                Self { of_two: [40, 470], of_four: [100, 1250], of_weight: 14, of_direct: 57 }
+                Self { of_tile: [100, 1250], of_weight: 14, of_direct: 57 }
             }
-            InstructionSet::Avx512 => {
-                Self { of_two: [20, 250], of_four: [60, 670], of_weight: 8, of_direct: 100 }
-            }
+            InstructionSet::Avx512 => Self { of_tile: [60, 670], of_weight: 8, of_direct: 100 },
             // Products of bytes are faster: all of them with VNNI, those of most weights without.
-            InstructionSet::AvxVnni => {
-                Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 49 }
-            }
-            _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 68 },
+            InstructionSet::AvxVnni => Self { of_tile: [180, 800], of_weight: 6, of_direct: 49 },
+            _ => Self { of_tile: [180, 800], of_weight: 6, of_direct: 68 },
         }
+    }
+
+    /// What a convolution takes, in the same units; none if it is not possible.
+    fn all(&self, shape: &Shape) -> Option<u128> {
+        let [inputs, outputs] = [shape.input_channels, shape.output_channels];
+        let weights = product(&[POINTS, inputs, outputs])?;
+        if weights.checked_mul(2)? > MOST_WEIGHT_BYTES {
+            return None;
+        }
+        let tiles = Tiles::new(OUTPUT, shape).count;
+        let reading = match 2 * weights {
+            ..=NEAR_WEIGHT_BYTES => 0,
+            _ => product(&[weights, tiles.div_ceil(together(inputs, tiles)), self.of_weight])?,
+        };
+        let [forward, backward] = self.of_tile;
+        let by_tile = product(&[forward, inputs])?.checked_add(product(&[backward, outputs])?)?;
+        let by_tile = by_tile.checked_add(weights)?;
+        Some(product(&[by_tile, tiles])?.checked_add(reading)? as u128)
     }
 }
 
@@ -177,28 +147,28 @@ impl CentredSums {
         let negative = (sums.magnitude - sum) / 2;
         Self { positive: sums.magnitude - negative, negative }
     }
+
+    /// Whether sums come out exact, of inputs as they are stored, up to this least and greatest one.
+    fn are_exact(&self, (least, greatest): (i32, i32)) -> bool {
+        let product = |a: i64, b: i32| a.saturating_mul(b.into());
+        let most = product(self.positive, greatest).saturating_sub(product(self.negative, least));
+        let fewest = product(self.positive, least).saturating_sub(product(self.negative, greatest));
+        let limit = 1_i64 << (31 - 2 * EXCESS[0]);
+        fewest >= -limit && most < limit
+    }
 }
 
-/// Whether tiles can be cut from such images.
-fn suits(shape: &Shape) -> bool {
+/// Whether tiles can be cut from such images, and are likely to be faster than the plain product.
+fn suits(shape: &Shape, set: InstructionSet) -> bool {
+    let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
+    let costs = Costs::of(set);
+    let direct = products.saturating_mul(costs.of_direct) / 100;
     Tiles::suit(shape)
         && shape.input_channels > 0
         && shape.input_channels.is_multiple_of(WORDS)
         && shape.output_channels > 0
         && !shape.is_mostly_padding()
-}
-
-/// The sizes of tiles that are likely to be faster than the plain product, the fastest first.
-fn sizes(shape: &Shape, set: InstructionSet) -> Vec<TileSize> {
-    let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
-    let direct = products.saturating_mul(Costs::of(set).of_direct) / 100;
-    let mut sizes: Vec<(u64, TileSize)> = TileSize::ALL
-        .into_iter()
-        .filter_map(|size| Some((size.cost(shape, set)?, size)))
-        .filter(|(cost, _)| u128::from(*cost) < direct)
-        .collect();
-    sizes.sort_by_key(|(cost, _)| *cost);
-    sizes.into_iter().map(|(_, size)| size).collect()
+        && costs.all(shape).is_some_and(|cost| cost < direct)
 }
 
 impl Winograd {
@@ -211,20 +181,16 @@ impl Winograd {
         layer: &Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
-        let Some(variant) = Variant::of_words(preparation.set()) else { return Ok(None) };
-        if !suits(shape) {
-            return Ok(None);
+        match Variant::of_words(preparation.set()) {
+            Some(variant) if suits(shape, preparation.set()) => {
+                Self::of_variant(variant, shape, layer, preparation)
+            }
+            _ => Ok(None),
         }
-        let sizes = sizes(shape, preparation.set());
-        if sizes.is_empty() {
-            return Ok(None);
-        }
-        Self::of_sizes(&sizes, variant, shape, layer, preparation)
     }
 
-    /// For the first of some sizes for which sums are exact.
-    fn of_sizes(
-        sizes: &[TileSize],
+    /// None if sums could be inexact.
+    fn of_variant(
         variant: &'static Variant,
         shape: &Shape,
         layer: &Layer<'_>,
@@ -244,9 +210,9 @@ impl Winograd {
         })?;
         let centred = |sums: &Sums| CentredSums::new(sums, weights, count);
         let range = activations.signedness.range();
-        let is_exact =
-            |size: &&TileSize| of_channels.iter().all(|sums| size.is_exact(&centred(sums), range));
-        let Some(&size) = sizes.iter().find(is_exact) else { return Ok(None) };
+        if !of_channels.iter().all(|sums| centred(sums).are_exact(range)) {
+            return Ok(None);
+        }
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
         let centred_weights = |channel: usize, from: usize, points: &mut [[i16; WORD_PIECE]]| {
             let mut taps = [[0; WORD_PIECE]; 9];
@@ -257,9 +223,9 @@ impl Winograd {
                     *to = (weights.signedness.value(*byte) - weights.zero_point) as i16;
                 }
             }
-            with_transforms!(size, transforms => filters(transforms, &taps, points));
+            filters(&taps, points);
         };
-        let sizes = [size.points(), outputs, inputs];
+        let sizes = [POINTS, outputs, inputs];
         let products = Matrix::of_words(variant, sizes, centred_weights, preparation)?;
         let sums = of_channels.iter().zip(bias).map(|(sums, bias)| {
             let sum = centred(sums);
@@ -273,8 +239,8 @@ impl Winograd {
         let requantization = requantization.repeated(1, preparation)?;
         let signedness = activations.signedness;
         let outputs = Matrix::of_outputs(variant, &sums, signedness, requantization, preparation)?;
-        let tiles = Tiles::new(size, shape);
-        let blocks = products.blocks().len() / size.points();
+        let tiles = Tiles::new(OUTPUT, shape);
+        let blocks = products.blocks().len() / POINTS;
         let tasks = tasks(shape.operations(), tiles.count, blocks, preparation.threads());
         let winograd = Self {
             tiles,
@@ -283,7 +249,7 @@ impl Winograd {
             outputs,
             padding: preparation.filled(layer.padding(), inputs, "a pixel of padding")?,
             signedness,
-            together: size.together(inputs, tiles.count.div_ceil(tasks.pieces.max(1))),
+            together: together(inputs, tiles.count.div_ceil(tasks.pieces.max(1))),
             tasks,
         };
         preparation.check_scratch::<Line>(&[winograd.tasks(), winograd.task_lines()])?;
@@ -292,14 +258,13 @@ impl Winograd {
 
     /// Of the transformed inputs.
     fn input_lines(&self) -> usize {
-        (self.tiles.size.points() * self.input_stride() * size_of::<i16>()).div_ceil(LINE_BYTES)
+        (POINTS * self.input_stride() * size_of::<i16>()).div_ceil(LINE_BYTES)
     }
 
     /// Of the sums of a block of channels.
     fn sum_lines(&self) -> usize {
         let vectors = self.products.blocks().iter().map(|block| block.vectors).max().unwrap_or(0);
-        (self.tiles.size.points() * self.sum_stride(vectors) * size_of::<i32>())
-            .div_ceil(LINE_BYTES)
+        (POINTS * self.sum_stride(vectors) * size_of::<i32>()).div_ceil(LINE_BYTES)
     }
 
     /// From one point's transformed inputs to the next one's, in numbers. A line more than they take, so that not
@@ -317,23 +282,20 @@ impl Winograd {
     /// Transforms an input tile to where its first point's numbers begin.
     fn forward(&self, pass: &Pass<'_>, tile: usize, to: &mut [i16]) {
         let channels = self.padding.len();
-        let mut pixels = [std::ptr::null(); MOST_POINTS];
-        let pixels = &mut pixels[..self.tiles.size.points()];
-        self.tiles.locate(pass.shape, tile, (pass.input, &self.padding), pixels);
+        let mut pixels = [std::ptr::null(); POINTS];
+        self.tiles.locate(pass.shape, tile, (pass.input, &self.padding), &mut pixels);
         let stride = self.input_stride();
-        assert!((pixels.len() - 1) * stride + channels <= to.len(), "transformed inputs");
+        assert!((POINTS - 1) * stride + channels <= to.len(), "transformed inputs");
         let forward = Forward {
-            pixels,
+            pixels: &pixels,
             channels,
             is_signed: self.signedness == Signedness::Signed,
             to: to.as_mut_ptr(),
             stride,
         };
-        with_transforms!(self.tiles.size, transforms => {
-            // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
-            // point's numbers were seen to be within the slice; `of_sizes` has checked that vectors divide channels.
-            self.isa.run(unsafe { Promised::new(forward, transforms) });
-        });
+        // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
+        // point's numbers were seen to be within the slice; `of_variant` has checked that vectors divide channels.
+        self.isa.run(unsafe { Promised::new(forward) });
     }
 
     /// The products of some tiles with a point's weights.
@@ -382,19 +344,17 @@ impl Winograd {
         let Pass { shape, output, .. } = *pass;
         let (first, there) = self.tiles.output(shape, tile);
         let stride = self.sum_stride(block.vectors);
-        let [rows, columns] = there.map(|size| size.min(self.tiles.size.output()));
+        let [rows, columns] = there.map(|size| size.min(OUTPUT));
         let first_vector = block.channel / LANES;
         let of_channels = &self.outputs.blocks()[first_vector..][..block.vectors];
         for (vector, out) in of_channels.iter().enumerate() {
             let from = &sums[(index * block.vectors + vector) * LANES..];
-            assert!((self.tiles.size.points() - 1) * stride + LANES <= from.len(), "sums");
-            let mut values: OutputTile = [[[0; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
+            assert!((POINTS - 1) * stride + LANES <= from.len(), "sums");
+            let mut values: OutputTile = [[[0; LANES]; OUTPUT]; OUTPUT];
             let bias = &self.outputs.block_lanes(out)[0].bias;
             let backward = Backward { from: from.as_ptr(), stride, bias, to: &mut values };
-            with_transforms!(self.tiles.size, transforms => {
-                // SAFETY: the last point's sums were seen to be there.
-                self.isa.run(unsafe { Promised::new(backward, transforms) });
-            });
+            // SAFETY: the last point's sums were seen to be there.
+            self.isa.run(unsafe { Promised::new(backward) });
             for (row, values) in values[..rows].iter().enumerate() {
                 let start = output.places.start(first + row * shape.output[1]);
                 let channels = out.channel..out.channel + out.channels;
@@ -423,7 +383,6 @@ impl Method for Winograd {
         let part_of_task = self.tasks.parts(task).next();
         let Some((piece, of_channels)) = part_of_task else { return };
         let Range { start: mut next, end } = part(self.tiles.count, self.tasks.pieces, piece);
-        let points = self.tiles.size.points();
         let (wide, sums) = scratch.split_at_mut(self.input_lines());
         let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
         let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
@@ -433,13 +392,13 @@ impl Method for Winograd {
             let tiles = next..end.min(next + self.together);
             next = tiles.end;
             for (index, tile) in tiles.clone().enumerate() {
-                if pace.is_over(points * inputs) {
+                if pace.is_over(POINTS * inputs) {
                     return;
                 }
                 self.forward(pass, tile, &mut wide[index * inputs..]);
             }
-            for first in of_channels.clone().map(|block| block * points) {
-                let blocks = &self.products.blocks()[first..][..points];
+            for first in of_channels.clone().map(|block| block * POINTS) {
+                let blocks = &self.products.blocks()[first..][..POINTS];
                 for (point, block) in blocks.iter().enumerate() {
                     if pace.is_over(tiles.len() * inputs * block.channels) {
                         return;
@@ -448,7 +407,7 @@ impl Method for Winograd {
                     self.multiply([block, next], point, tiles.len(), wide, sums);
                 }
                 for (index, tile) in tiles.clone().enumerate() {
-                    if pace.is_over(points * blocks[0].channels) {
+                    if pace.is_over(POINTS * blocks[0].channels) {
                         return;
                     }
                     // SAFETY: the caller's promise for the output.

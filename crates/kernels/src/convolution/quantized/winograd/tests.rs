@@ -7,15 +7,11 @@ use crate::vector::arrays::Arrays;
 use crate::{ImageKernel, InstructionSet};
 use proptest::prelude::*;
 
-/// The convolution with tiles of this size.
-fn prepared(
-    case: &Case,
-    size: TileSize,
-    preparation: &mut Preparation,
-) -> Result<Option<Convolution>, TooLarge> {
+/// The convolution in tiles.
+fn prepared(case: &Case, preparation: &mut Preparation) -> Result<Option<Convolution>, TooLarge> {
     let variant = Variant::of_words(preparation.set()).expect("a set with such products");
     let layer = case.layer();
-    let winograd = Winograd::of_sizes(&[size], variant, &case.shape, &layer, preparation)?;
+    let winograd = Winograd::of_variant(variant, &case.shape, &layer, preparation)?;
     let kernel = winograd.map(|winograd| Kernel::Winograd(Box::new(winograd)));
     Ok(kernel.map(|kernel| Convolution {
         shape: case.shape,
@@ -29,22 +25,19 @@ fn sets() -> impl Iterator<Item = InstructionSet> {
     InstructionSet::available().filter(|set| Variant::of_words(*set).is_some())
 }
 
-/// Compares tiles of all sizes with the definition.
-fn check(case: &Case, threads: usize) {
-    check_sizes(case, threads, |_, _| true);
+/// Compares tiles with the definition, for each instruction set that is asked for.
+fn check_sets(case: &Case, threads: usize, is_asked: impl Fn(InstructionSet) -> bool) {
+    let expected = case.output(InstructionSet::Portable, 1);
+    for set in sets().filter(|set| is_asked(*set)) {
+        let found = case.output_of(set, threads, |preparation| {
+            Ok(prepared(case, preparation)?.expect("sums that are exact"))
+        });
+        assert!(found == expected, "{set} differs: {case:?}");
+    }
 }
 
-/// Compares tiles of the sizes that are asked for.
-fn check_sizes(case: &Case, threads: usize, is_asked: impl Fn(InstructionSet, TileSize) -> bool) {
-    let expected = case.output(InstructionSet::Portable, 1);
-    for set in sets() {
-        for size in TileSize::ALL.into_iter().filter(|size| is_asked(set, *size)) {
-            let found = case.output_of(set, threads, |preparation| {
-                Ok(prepared(case, size, preparation)?.expect("sums that are exact"))
-            });
-            assert!(found == expected, "{set} differs with {size:?}: {case:?}");
-        }
-    }
+fn check(case: &Case, threads: usize) {
+    check_sets(case, threads, |_| true);
 }
 
 prop_compose! {
@@ -123,8 +116,8 @@ proptest! {
             (case.weight_signedness, case.weight_zero_point) = (Signedness::Signed, 0);
             case.weights.iter_mut().for_each(|weight| *weight &= 0x1F);
         }
-        check_sizes(&case, threads, |set, size| {
-            prepared(&case, size, &mut Preparation::new(set, 1)).unwrap().is_some()
+        check_sets(&case, threads, |set| {
+            prepared(&case, &mut Preparation::new(set, 1)).unwrap().is_some()
         });
         // As it is chosen.
         case.check();
@@ -153,25 +146,23 @@ fn the_greatest_exact_sums_are_exact() {
 }
 
 #[test]
-fn weights_with_greater_sums_take_smaller_tiles_or_none() {
+fn weights_with_greater_sums_take_no_tiles() {
     for set in sets() {
-        let is_exact = |case: &Case, size| {
-            prepared(case, size, &mut Preparation::new(set, 1)).unwrap().is_some()
-        };
+        let is_exact =
+            |case: &Case| prepared(case, &mut Preparation::new(set, 1)).unwrap().is_some();
         for weight in [0x7F, 0x80] {
             let case = extreme(128, weight);
-            assert_eq!(TileSize::ALL.map(|size| is_exact(&case, size)), [false, true]);
+            assert!(!is_exact(&case));
             // Signed inputs are nearer to 0.
             let activations = Activations { signedness: Signedness::Signed, zero_point: -128 };
-            assert!(is_exact(&Case { activations, ..case }, TileSize::Four));
-            let case = extreme(2048, weight);
-            assert_eq!(TileSize::ALL.map(|size| is_exact(&case, size)), [false, false]);
+            assert!(is_exact(&Case { activations, ..case }));
+            assert!(!is_exact(&extreme(2048, weight)));
         }
         // One channel is enough.
         let mut case = extreme(128, 3);
-        assert!(is_exact(&case, TileSize::Four));
+        assert!(is_exact(&case));
         case.weights[9 * 128 * 7..][..9 * 128].fill(0x80);
-        assert!(!is_exact(&case, TileSize::Four));
+        assert!(!is_exact(&case));
     }
     // Whatever is chosen, outputs are right, also of restored weights.
     extreme(128, 0x80).check();
@@ -211,29 +202,29 @@ fn scratch_memory_is_bounded() {
             ..typical(same([3, 1, 9, 64, 64]), Signedness::Signed, 0)
         };
         let case = Case { shape: sizes, ..case };
-        for size in TileSize::ALL {
-            let convolution =
-                prepared(&case, size, &mut Preparation::new(set, 4)).unwrap().unwrap();
-            let by_task = convolution.scratch_bytes() / convolution.tasks();
-            assert!(by_task <= 2 << 20, "{set} {size:?}: {by_task} bytes for each task");
-            assert!(convolution.tasks() <= 16);
-        }
+        let convolution = prepared(&case, &mut Preparation::new(set, 4)).unwrap().unwrap();
+        let by_task = convolution.scratch_bytes() / convolution.tasks();
+        assert!(by_task <= 2 << 20, "{set}: {by_task} bytes for each task");
+        assert!(convolution.tasks() <= 16);
     }
 }
 
 /// The factors of inputs in each point, of one dimension, from inputs that are 1 one by one.
-fn factors<T: Transforms>() -> Vec<Vec<i32>> {
+fn factors() -> Vec<Vec<i32>> {
     let simd = Arrays;
     let column = |at: usize| {
         let ones = std::array::from_fn(|k| [i16::from(k == at); WORDS]);
-        T::forward(simd, ones).map(|point| i32::from(point[0]))
+        transform::to_points(simd, ones).map(|point| i32::from(point[0]))
     };
-    let columns: Vec<_> = (0..T::INPUT).map(column).collect();
-    (0..T::INPUT).map(|point| columns.iter().map(|column| column[point]).collect()).collect()
+    let columns: Vec<_> = (0..transform::INPUT).map(column).collect();
+    (0..transform::INPUT)
+        .map(|point| columns.iter().map(|column| column[point]).collect())
+        .collect()
 }
 
-fn check_transforms<T: Transforms>() {
-    let factors = factors::<T>();
+#[test]
+fn numbers_fit_and_factors_are_undone() {
+    let factors = factors();
     let signed_sums =
         |row: &[i32], sign: i32| -> i32 { row.iter().map(|it| (it * sign).max(0)).sum() };
     let mut greatest = [0; 2];
@@ -246,37 +237,30 @@ fn check_transforms<T: Transforms>() {
             }
         }
     }
-    assert_eq!(greatest, T::INPUT_FACTORS);
+    assert_eq!(greatest, transform::INPUT_FACTORS);
     let filter = |row: &[i16; 3]| row.iter().map(|it| i64::from(*it).abs()).sum::<i64>();
-    let filter = T::FILTER.iter().map(filter).max().unwrap();
+    let filter = transform::FILTER.iter().map(filter).max().unwrap();
     let [weight, input] = [255 * filter * filter, 255 * i64::from(greatest[0].max(greatest[1]))];
     assert!(weight <= i16::MAX.into() && input <= i16::MAX.into());
     assert!(2 * weight * input < 1 << 31);
     // Of each row of outputs: the inverse and the power of two leave 1.
-    let rest = |excess: u32| {
-        let (rows, columns) = (factor::<T>(excess), factor::<T>(0));
-        rows.wrapping_mul(columns).wrapping_mul(T::INVERSE)
+    let rest = |row: usize| {
+        let (rows, columns) = (factor(row), factor(0));
+        rows.wrapping_mul(columns).wrapping_mul(transform::INVERSE)
     };
-    for row in 0..T::OUTPUT {
-        assert_eq!(rest(u32::try_from(row).unwrap()), 1 << (T::EXCESS[row] + T::EXCESS[0]));
+    for (row, excess) in (0..).zip(EXCESS) {
+        assert_eq!(rest(row), 1 << (excess + EXCESS[0]));
     }
 }
 
 /// How many times too large an output row is: from an input that is 1 where the row's first tap is, and a filter
 /// of that tap alone.
-fn factor<T: Transforms>(row: u32) -> i32 {
-    let row = usize::try_from(row).unwrap();
-    let inputs = factors::<T>();
+fn factor(row: usize) -> i32 {
+    let inputs = factors();
     let simd = Arrays;
     let products = std::array::from_fn(|point| {
         let input = inputs.get(point).map_or(0, |factors| factors[row]);
-        simd.isplat(input * i32::from(T::FILTER[point][0]))
+        simd.isplat(input * i32::from(transform::FILTER[point][0]))
     });
-    T::backward(simd, products)[row][0]
-}
-
-#[test]
-fn numbers_fit_and_factors_are_undone() {
-    check_transforms::<Two>();
-    check_transforms::<Four>();
+    transform::from_points(simd, products)[row][0]
 }
