@@ -518,8 +518,7 @@ fn lanes(
         .enumerate()
         .map(|(channel, sums)| source.first_and_bound(channel, sums, activations, zero_point));
     let sums = preparation.collected(sums, "sums of weights")?;
-    let multipliers = preparation.copied(&requantization.multipliers, "multipliers")?;
-    let requantization = Requantization { multipliers, ..*requantization };
+    let requantization = requantization.repeated(1, preparation)?;
     let Some(variant) = Variant::of_words(preparation.set()) else {
         unreachable!("an instruction set with products of 16-bit numbers")
     };
