@@ -12,7 +12,7 @@ mod tests;
 pub use crate::gemm::float::Epilogue;
 
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Arguments, Blocking, PackedProduct, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{Arguments, Blocking, Layer, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Pace;
@@ -144,10 +144,9 @@ impl FullyConnected {
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
-            let sizes = (inputs, columns);
-            let values = [weights, bias];
-            let plan = (plan, rows);
-            Method::Gemm(PackedProduct::new(plan, blocking, sizes, values, epilogue, preparation)?)
+            let (plan, sizes) = ((plan, rows), (inputs, columns));
+            let layer = Layer { filter: weights, bias, epilogue };
+            Method::Gemm(PackedProduct::new(plan, blocking, sizes, layer, preparation)?)
         };
         Ok(Self { sizes, set, method })
     }

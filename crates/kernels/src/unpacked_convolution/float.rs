@@ -1,7 +1,6 @@
 //! [`UnpackedConvolution`] of float32 images.
 
 use crate::convolution::Shape;
-pub use crate::convolution::float::Filter;
 use crate::convolution::float::taps::{Access, Taps};
 use crate::depthwise::float::Direct;
 use crate::gemm::float::{Arguments, Blocking, Epilogue, Gemm, Panels, Unpacked};
@@ -99,7 +98,8 @@ impl UnpackedConvolution {
         (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
 
-    /// As [`ImageKernel::run`], of a filter that is none of the other inputs.
+    /// As [`ImageKernel::run`], of a filter, `[output_channels, filter height, filter width, input channels of a group]` or
+    /// depthwise `[1, filter height, filter width, output_channels]`, and a bias that are none of the other inputs.
     ///
     /// # Panics
     /// As of [`ImageKernel::run`].
@@ -107,14 +107,13 @@ impl UnpackedConvolution {
         &self,
         team: &mut Team,
         images: Images<'_, f32>,
-        filter: Filter<'_>,
+        [weights, bias]: [&[f32]; 2],
         scratch: &mut [Line],
     ) {
         let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
         let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
         // A depthwise filter is stored by rows, of which those of all groups have the same taps.
-        let columns =
-            Unpacked { weights: filter.weights, are_rows: self.is_depthwise, bias: filter.bias };
+        let columns = Unpacked { weights, are_rows: self.is_depthwise, bias };
         self.panels().fill(Isa::of(self.set), team, columns, panels);
         match &self.method {
             Method::Product { gemm, access, zeros } => {
@@ -138,7 +137,7 @@ impl ImageKernel for UnpackedConvolution {
     }
 
     fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let filter = Filter { weights: images.others.of(1), bias: images.others.of(2) };
+        let filter = [images.others.of(1), images.others.of(2)];
         self.run_with(team, images, filter, scratch);
     }
 
@@ -196,7 +195,7 @@ mod tests {
                         .then_some(Image { values: &residual, pixel_stride: output_stride }),
                     ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
                 };
-                let filter = Filter { weights: &weights, bias: &bias };
+                let filter: [&[f32]; 2] = [&weights, &bias];
                 kernel.run_with(&mut Team::new(threads), images, filter, scratch.lines_mut());
                 let channels = shape.output_channels;
                 compare(&output, [output_stride, channels], 0.0, &kernel.kernel(), |pixel, channel| {

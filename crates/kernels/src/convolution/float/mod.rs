@@ -1,6 +1,5 @@
 //! [`Convolution`] of float32 images.
 
-mod layer;
 mod narrow;
 mod pass;
 pub(crate) mod taps;
@@ -9,10 +8,10 @@ pub(crate) mod tests;
 mod winograd;
 
 use crate::convolution::Shape;
+pub use crate::gemm::float::Layer;
 use crate::gemm::float::{Arguments, Blocking, FewColumns, PackedProduct, Panels, few_columns};
 use crate::of_images::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
-pub use layer::{Filter, Layer};
 use narrow::Narrow;
 pub(crate) use pass::Pass;
 use taps::{Access, Taps};
@@ -50,7 +49,6 @@ impl Method {
         {
             return Ok(Self::Winograd(winograd));
         }
-        let Layer { filter, bias, epilogue } = layer;
         let is_contiguous = input_pixel_stride == shape.input_channels;
         let access = Access::of(shape, is_contiguous);
         let [segments, segment_depth] = access.segments(shape);
@@ -59,19 +57,20 @@ impl Method {
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
         if !is_few && access != Access::Plain && Narrow::suits(shape, is_contiguous) {
+            let Layer { filter, bias, epilogue } = layer;
             let (blocking, bias) = (Blocking::of(set), |n: usize| bias[n]);
             let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
             return Narrow::new(shape, panels, epilogue, preparation).map(Self::Narrow);
         }
         let product = if is_few {
             let rows = access.plan(shape, input_pixel_stride, sizes.block())?;
-            let product = FewColumns::new(rows, sizes, epilogue, [filter, bias], preparation)?;
+            let product = FewColumns::new(rows, sizes, layer, preparation)?;
             PackedProduct::FewColumns(product)
         } else {
             let blocking = Blocking::for_columns(set, shape.group_output_channels());
             let rows = access.plan(shape, input_pixel_stride, blocking.rows)?;
             let (rows, sizes) = ((rows, shape.output[0] * shape.output[1]), (depth, columns));
-            PackedProduct::new(rows, blocking, sizes, [filter, bias], epilogue, preparation)?
+            PackedProduct::new(rows, blocking, sizes, layer, preparation)?
         };
         Ok(Self::Product { product, access, zeros: access.zeros(shape, preparation)? })
     }

@@ -2,7 +2,7 @@
 //! instead, and their sums are added up at the end.
 #![allow(unsafe_code)]
 
-use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, located};
+use super::{Arguments, Epilogue, Layer, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
 use crate::parts::{even_tasks, for_each_task};
@@ -91,8 +91,7 @@ impl FewColumns {
     pub(crate) fn new(
         rows: RowsPlan,
         sizes: Sizes,
-        epilogue: Epilogue,
-        [weights, bias]: [&[f32]; 2],
+        Layer { filter, bias, epilogue }: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         assert!(Self::suits(preparation.set(), sizes), "not few columns: {sizes:?}");
@@ -104,7 +103,7 @@ impl FewColumns {
             let (biases, columns) = values.split_at_mut(columns);
             biases.copy_from_slice(bias);
             let segments = columns.chunks_exact_mut(padded);
-            for (to, from) in segments.zip(weights.chunks_exact(segment_depth)) {
+            for (to, from) in segments.zip(filter.chunks_exact(segment_depth)) {
                 to[..segment_depth].copy_from_slice(from);
             }
         })?;

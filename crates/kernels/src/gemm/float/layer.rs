@@ -1,8 +1,9 @@
-//! [`Layer`] and [`Filter`]: what convolutions multiply and add.
+//! [`Layer`]: what products multiply and add.
 
-use crate::{Epilogue, Preparation};
+use super::Epilogue;
+use crate::Preparation;
 
-/// What a convolution multiplies and adds, and what becomes of the sums.
+/// What a convolution, or another layer that is a product, multiplies and adds, and what becomes of the sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Layer<'a> {
     /// As the kernel takes it.
@@ -20,14 +21,4 @@ impl Layer<'_> {
         preparation.check_count(self.filter.len(), values, "values of the filter");
         assert_eq!(self.bias.len(), channels, "values of the bias");
     }
-}
-
-/// What a convolution multiplies and adds, known when it is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Filter<'a> {
-    /// `[output_channels, filter height, filter width, input channels of a group]`, or of a depthwise
-    /// convolution `[1, filter height, filter width, output_channels]`.
-    pub weights: &'a [f32],
-    /// One for each output channel.
-    pub bias: &'a [f32],
 }

@@ -10,6 +10,7 @@
 
 mod epilogue;
 pub(crate) mod few_columns;
+mod layer;
 pub(crate) mod matrix;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]
@@ -25,6 +26,7 @@ mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use few_columns::FewColumns;
+pub use layer::Layer;
 pub(crate) use microkernel::{Blocking, largest_tile, run_tile};
 pub(crate) use packed::PackedProduct;
 pub(crate) use panels::{Panels, Run, Unpacked};

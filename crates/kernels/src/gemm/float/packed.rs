@@ -2,7 +2,7 @@
 
 #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
 use super::SplitProduct;
-use super::{Arguments, Blocking, Epilogue, FewColumns, Gemm, Panels, RowsPlan};
+use super::{Arguments, Blocking, FewColumns, Gemm, Layer, Panels, RowsPlan};
 use crate::{InstructionSet, Preparation, Team, TooLarge};
 
 /// A product with its right side packed, by the method that takes the least time.
@@ -28,8 +28,7 @@ impl PackedProduct {
         (rows, chosen_for): (RowsPlan, usize),
         blocking: Blocking,
         (depth, [groups, group_columns]): (usize, [usize; 2]),
-        [weights, bias]: [&[f32]; 2],
-        epilogue: Epilogue,
+        layer: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
@@ -38,11 +37,12 @@ impl PackedProduct {
         let _ = sizes;
         #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
         if groups == 1 && !Self::suits_vectors(set, preparation.threads(), sizes) {
-            let product = SplitProduct::new(rows, depth, bias, weights, epilogue, preparation)?;
+            let product = SplitProduct::new(rows, depth, layer, preparation)?;
             return Ok(Self::Split(product));
         }
+        let Layer { filter, bias, epilogue } = layer;
         let (columns, bias_of) = ([groups, group_columns], |n: usize| bias[n]);
-        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias_of, weights)?;
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias_of, filter)?;
         let gemm = Gemm::new(set, preparation.threads(), rows, panels, epilogue);
         let scratch = gemm.checked_scratch_bytes().unwrap_or(usize::MAX);
         preparation.check_scratch::<u8>(&[scratch]).map(|()| Self::Vectors(gemm))

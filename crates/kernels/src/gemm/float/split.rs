@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use super::turn_avx512::turn;
-use super::{Arguments, Epilogue, MOST_SEGMENTS, Rows, RowsPlan, Target};
+use super::{Arguments, Epilogue, Layer, MOST_SEGMENTS, Rows, RowsPlan, Target};
 use crate::amx::{self, ROW_BYTES, TILE_ROWS, TileRegisters};
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
@@ -160,9 +160,7 @@ impl SplitProduct {
     pub(crate) fn new(
         rows: RowsPlan,
         depth: usize,
-        bias: &[f32],
-        weights: &[f32],
-        epilogue: Epilogue,
+        Layer { filter: weights, bias, epilogue }: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         assert!(amx::multiplies_bfloat16(), "no tiles of bfloat16");
@@ -729,9 +727,9 @@ mod tests {
             let mut preparation = Preparation::new(InstructionSet::Avx512Amx, self.threads);
             let plan =
                 RowsPlan { count: rows, line: rows, bytes: 4 * rows * depth, scratch_values: 0 };
-            let Self { bias, weights, epilogue, .. } = *self;
-            let product =
-                SplitProduct::new(plan, depth, bias, weights, epilogue, &mut preparation).unwrap();
+            let Self { bias, weights: filter, epilogue, .. } = *self;
+            let layer = Layer { filter, bias, epilogue };
+            let product = SplitProduct::new(plan, depth, layer, &mut preparation).unwrap();
             drop(preparation);
             let stride = columns + 1;
             let mut output = vec![7.5; rows * stride];
