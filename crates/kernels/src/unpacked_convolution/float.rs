@@ -2,7 +2,7 @@
 
 use crate::convolution::Shape;
 use crate::convolution::float::taps::{Access, Taps};
-use crate::depthwise::float::Direct;
+use crate::depthwise::float::{Direct, Wide};
 use crate::gemm::float::{Arguments, Blocking, Epilogue, Gemm, Panels, Unpacked};
 use crate::of_images::{ImageKernel, Images};
 use crate::vector::Isa;
@@ -22,6 +22,7 @@ pub struct UnpackedConvolution {
 enum Method {
     Product { gemm: Gemm, access: Access, zeros: Vec<f32> },
     Depthwise(Direct),
+    Wide(Wide),
 }
 
 impl UnpackedConvolution {
@@ -51,6 +52,8 @@ impl UnpackedConvolution {
             let columns = [1, shape.output_channels];
             let panels = Panels::at_run_time(Direct::blocking(set), shape.taps(), columns)?;
             Method::Depthwise(Direct::new(shape, stride, panels, epilogue, preparation)?)
+        } else if is_depthwise && Wide::suits(shape) {
+            Method::Wide(Wide::new(shape, stride, epilogue, preparation))
         } else {
             let blocking = Blocking::of(set);
             let depth = shape.taps() * shape.group_input_channels();
@@ -73,27 +76,29 @@ impl UnpackedConvolution {
             Method::Product { access: Access::Plain, .. } => "gemm",
             Method::Product { .. } => "indirect gemm",
             Method::Depthwise(_) => "direct",
+            Method::Wide(_) => return Wide::kernel(self.set),
         };
         format!("{algorithm} with packing f32 {}", self.set)
     }
 
     /// What is packed before the convolution.
-    fn panels(&self) -> &Panels {
+    fn panels(&self) -> Option<&Panels> {
         match &self.method {
-            Method::Product { gemm, .. } => gemm.panels(),
-            Method::Depthwise(direct) => direct.panels(),
+            Method::Product { gemm, .. } => Some(gemm.panels()),
+            Method::Depthwise(direct) => Some(direct.panels()),
+            Method::Wide(_) => None,
         }
     }
 
     /// Lines of scratch memory for the panels.
     fn panel_lines(&self) -> usize {
-        (self.panels().count_values() * size_of::<f32>()).div_ceil(LINE_BYTES)
+        self.panels().map_or(0, |it| (it.count_values() * size_of::<f32>()).div_ceil(LINE_BYTES))
     }
 
     fn checked_scratch_bytes(&self) -> Option<usize> {
         let of_product = match &self.method {
             Method::Product { gemm, .. } => gemm.checked_scratch_bytes()?,
-            Method::Depthwise(_) => 0,
+            Method::Depthwise(_) | Method::Wide(_) => 0,
         };
         (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
@@ -114,7 +119,9 @@ impl UnpackedConvolution {
         let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
         // A depthwise filter is stored by rows, of which those of all groups have the same taps.
         let columns = Unpacked { weights, are_rows: self.is_depthwise, bias };
-        self.panels().fill(Isa::of(self.set), team, columns, panels);
+        if let Some(of_columns) = self.panels() {
+            of_columns.fill(Isa::of(self.set), team, columns, panels);
+        }
         match &self.method {
             Method::Product { gemm, access, zeros } => {
                 let Images { input, residual, output, .. } = images;
@@ -123,6 +130,7 @@ impl UnpackedConvolution {
                 gemm.run_with(team, panels, arguments);
             }
             Method::Depthwise(direct) => direct.run(team, panels, images),
+            Method::Wide(wide) => wide.run(team, [weights, bias], images),
         }
     }
 }

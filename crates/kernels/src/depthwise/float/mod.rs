@@ -5,6 +5,7 @@ mod microkernel;
 mod sliding;
 #[cfg(test)]
 mod tests;
+mod wide;
 mod window;
 
 use crate::convolution::Shape;
@@ -12,6 +13,7 @@ use crate::convolution::float::{Convolution, Layer, Pass};
 use crate::depthwise::by_channel;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::of_images::{ImageKernel, Images};
+use crate::packing::PackedValues;
 use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
@@ -19,9 +21,10 @@ use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
 use std::ops::Range;
+pub(crate) use wide::Wide;
 
-/// Filters of more taps are left to convolutions with groups, so that the addresses of a pixel's taps fit on the stack.
-const MOST_TAPS: usize = 512;
+/// Filters of more taps are left to [`Wide`], so that the addresses of a tile's taps fit on the stack.
+const MOST_TAPS: usize = 64;
 
 /// A depthwise convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]
@@ -35,6 +38,11 @@ pub struct DepthwiseConvolution {
 enum Method {
     Sliding(Sliding),
     Direct(Direct),
+    Wide {
+        wide: Wide,
+        weights: PackedValues<f32>,
+        bias: Vec<f32>,
+    },
     /// As a convolution of as many groups as the input has channels.
     Grouped(Convolution),
 }
@@ -75,7 +83,7 @@ impl DepthwiseConvolution {
     ) -> Result<Self, TooLarge> {
         shape.check();
         let stride = input_pixel_stride;
-        let Layer { filter, epilogue, .. } = layer;
+        let Layer { filter, bias, epilogue } = layer;
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
         layer.check(shape.taps() * shape.output_channels, shape.output_channels, preparation);
         let method = if Sliding::suits(shape) {
@@ -85,6 +93,14 @@ impl DepthwiseConvolution {
         } else if Direct::suits(shape) {
             let panels = panels(shape, layer, Direct::blocking(preparation.set()), preparation)?;
             Method::Direct(Direct::new(shape, stride, panels, epilogue, preparation)?)
+        } else if Wide::suits(shape) {
+            let weights = preparation.pack(shape.filter_values(), |to: &mut [f32], pace| {
+                for block in pace.blocks(to.len(), 1) {
+                    to[block.clone()].copy_from_slice(&filter[block]);
+                }
+            })?;
+            let wide = Wide::new(shape, stride, epilogue, preparation);
+            Method::Wide { wide, weights, bias: preparation.copied(bias, "a bias")? }
         } else {
             let filter = by_channel(filter, shape, preparation)?;
             let layer = Layer { filter: &filter, ..layer };
@@ -98,6 +114,7 @@ impl DepthwiseConvolution {
         match &self.method {
             Method::Sliding(_) => format!("sliding window f32 {}", self.set),
             Method::Direct(_) => format!("direct f32 {}", self.set),
+            Method::Wide { .. } => Wide::kernel(self.set),
             Method::Grouped(convolution) => convolution.kernel(),
         }
     }
@@ -118,6 +135,10 @@ impl ImageKernel for DepthwiseConvolution {
             Method::Direct(direct) => {
                 direct.run(team, direct.panels.all_values(), images);
             }
+            Method::Wide { wide, weights, bias } => {
+                let filter: [&[f32]; 2] = [weights.values(), bias];
+                wide.run(team, filter, images);
+            }
             Method::Grouped(convolution) => {
                 convolution.run(team, images, scratch);
             }
@@ -126,7 +147,7 @@ impl ImageKernel for DepthwiseConvolution {
 
     fn scratch_bytes(&self) -> usize {
         match &self.method {
-            Method::Sliding(_) | Method::Direct(_) => 0,
+            Method::Sliding(_) | Method::Direct(_) | Method::Wide { .. } => 0,
             Method::Grouped(convolution) => convolution.scratch_bytes(),
         }
     }
@@ -149,7 +170,7 @@ pub(crate) fn panels(
 }
 
 /// Panels of a line that are computed without a question whether to go on.
-const MOST_PANELS: usize = 128;
+const MOST_PANELS: usize = 1024;
 
 /// A task should take a few microseconds at least; a thread does some 30 multiplications in a
 /// nanosecond here.
@@ -255,34 +276,27 @@ impl Direct {
         let taps = first * filter_width..(first + count) * filter_width;
         let interior = shape.interior(1);
         let tiles = width.div_ceil(MOST_PIXELS);
-        let mut table = [std::ptr::null(); MOST_TAPS];
-        let most = (MOST_TAPS / shape.taps()).min(MOST_PIXELS);
+        let mut table = [std::ptr::null(); MOST_TAPS * MOST_PIXELS];
         for tile in 0..tiles {
             let xs = part(width, tiles, tile);
             if pace.is_over(xs.len() * products) {
                 return;
             }
-            let is_inside = interior.0 <= xs.start && xs.end <= interior.1;
-            // Of many taps the table has room for those of fewer pixels.
-            let each = if is_inside { xs.len() } else { most };
-            for start in xs.clone().step_by(each) {
-                let xs = start..xs.end.min(start + each);
-                let taps_of_tile = if count == 0 {
-                    Taps::Table(&[])
-                } else if is_inside {
-                    let x = xs.start * shape.stride[1] - shape.padding_before[1];
-                    let y = shape.input_position(0, y, first).unwrap_or(0);
-                    let distances = &self.distances[taps.clone()];
-                    // From the first tap that is not skipped on.
-                    let origin = pass.input([n, y, x]).wrapping_offset(distances[0].wrapping_neg());
-                    let step = shape.stride[1] * pass.input.pixel_stride;
-                    Taps::Regular { origin, distances, step }
-                } else {
-                    Taps::Table(self.locate(pass, &mut table, [n, y], taps.clone(), xs.clone()))
-                };
-                let pixels = line * width + xs.start..line * width + xs.end;
-                self.tile(pass, weights, taps_of_tile, taps.start, pixels, panels.clone());
-            }
+            let taps_of_tile = if count == 0 {
+                Taps::Table(&[])
+            } else if interior.0 <= xs.start && xs.end <= interior.1 {
+                let x = xs.start * shape.stride[1] - shape.padding_before[1];
+                let y = shape.input_position(0, y, first).unwrap_or(0);
+                let distances = &self.distances[taps.clone()];
+                // From the first tap that is not skipped on.
+                let origin = pass.input([n, y, x]).wrapping_offset(distances[0].wrapping_neg());
+                let step = shape.stride[1] * pass.input.pixel_stride;
+                Taps::Regular { origin, distances, step }
+            } else {
+                Taps::Table(self.locate(pass, &mut table, [n, y], taps.clone(), xs.clone()))
+            };
+            let pixels = line * width + xs.start..line * width + xs.end;
+            self.tile(pass, weights, taps_of_tile, taps.start, pixels, panels.clone());
         }
     }
 
