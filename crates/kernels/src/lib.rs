@@ -50,6 +50,7 @@ pub mod detection;
 mod disjoint;
 pub mod dynamic;
 pub mod elementwise;
+pub mod fourier;
 pub mod fully_connected;
 mod gemm;
 mod image;

@@ -4,7 +4,7 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::elementwise::f16_to_f32;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
+use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{BLOCK, Team};
 
@@ -108,6 +108,13 @@ pub fn gather<T: Copy + Send + Sync>(
     if output.is_empty() {
         return Ok(());
     }
+    match inner {
+        1 => return Ok(gather_short::<T, 1>(team, rows, input, numbers, output)),
+        2 => return Ok(gather_short::<T, 2>(team, rows, input, numbers, output)),
+        4 => return Ok(gather_short::<T, 4>(team, rows, input, numbers, output)),
+        8 => return Ok(gather_short::<T, 8>(team, rows, input, numbers, output)),
+        _ => {}
+    }
     let output = DisjointOutput::new(output);
     let blocks = inner.div_ceil(BLOCK);
     let cut = Cut { each: inner.min(BLOCK), least: ELEMENTS_OF_COPY, multiple: 1 };
@@ -123,4 +130,27 @@ pub fn gather<T: Copy + Send + Sync>(
         }
     });
     Ok(())
+}
+
+/// [`gather`] of rows of so few elements that calls and divisions for each would take longer than copying them. The
+/// numbers are those of rows.
+fn gather_short<T: Copy + Send + Sync, const N: usize>(
+    team: &mut Team,
+    rows: usize,
+    input: &[T],
+    numbers: &[i32],
+    output: &mut [T],
+) {
+    let (input, _) = input.as_chunks::<N>();
+    let cut = Cut { each: N, least: ELEMENTS_OF_COPY, multiple: 1 };
+    for_each_rows(team, (output, N), cut, |part, output, _| {
+        let (mut first, mut at) = (part.start / numbers.len() * rows, part.start % numbers.len());
+        for output in output.as_chunks_mut::<N>().0 {
+            *output = input[first + usize::try_from(numbers[at]).unwrap_or(0)];
+            at += 1;
+            if at == numbers.len() {
+                (first, at) = (first + rows, 0);
+            }
+        }
+    });
 }

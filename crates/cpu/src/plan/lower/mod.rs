@@ -6,6 +6,7 @@ mod convolution;
 mod detection;
 mod dynamic;
 mod elementwise;
+mod fourier;
 mod integers;
 mod logic;
 mod matmul;
@@ -118,6 +119,9 @@ fn one(
         AnyOperation::Concatenation(it) => {
             movement::concatenation(builder, node, it.axis, parts(builder.graph, node))
         }
+        AnyOperation::Convert(_) if fourier::is_of_complex(builder, node) => {
+            Ok(fourier::part(builder, node, 0))
+        }
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
@@ -141,6 +145,7 @@ fn one(
         AnyOperation::MaximumMinimum(it) if is_int32 => Ok(integers::extreme(builder, node, *it)),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
+        AnyOperation::OfComplex(it) => Ok(fourier::of_complex(builder, node, *it)),
         AnyOperation::Pack(it) => rearrange::pack(builder, node, it),
         AnyOperation::Pad(it) => movement::pad(builder, node, it),
         AnyOperation::Pooling(it) => pooling::pooling(builder, node, it),
@@ -151,6 +156,7 @@ fn one(
             Some(pooled) => Ok(pooled),
             None => reduction::lower(builder, node, it),
         },
+        AnyOperation::RealFourier(it) => fourier::transform(builder, node, it),
         AnyOperation::Resize(it) => resize::lower(builder, node, it, preparation),
         AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),
         AnyOperation::RoiAlign(it) => detection::roi_align(builder, node, it),

@@ -18,7 +18,7 @@ pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
 }
 
 /// A single copy.
-fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
+pub(super) fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
     let kernel = Copies { pieces: vec![(0, copy)], element_size, fill, ..Copies::default() };
     Draft::new(node, kernel, [node.inputs[0]])
 }
