@@ -19,14 +19,17 @@ pub(super) fn transform(
 ) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
     let [rows, length] = it.lengths.map(|length| length as usize);
-    if rows != 1 {
-        let (what, found) = ("height of the transform", rows.to_string());
-        return Err(Why::Form { what, found, expected: "1" });
+    for (what, found, is_taken, expected) in [
+        ("height of the transform", rows, rows == 1, "1"),
+        ("width of the transform", length, length > 1, "2 or more"),
+    ] {
+        if !is_taken {
+            return Err(Why::Form { what, found: found.to_string(), expected });
+        }
     }
-    if !(2..=RealFourier::MOST).contains(&length) {
-        let (what, found, most) =
-            ("length of the transform", length as u64, RealFourier::MOST as u64);
-        return Err(Why::Limit { what, found, most });
+    if length > RealFourier::MOST {
+        let (found, most) = (length as u64, RealFourier::MOST as u64);
+        return Err(Why::Limit { what: "columns of the transform", found, most });
     }
     let lengths = input.lengths();
     let [.., height, width] = lengths[..] else { return Err(input.of_other_rank("2 or more")) };
