@@ -175,9 +175,11 @@ fn every_variable_is_what_the_reference_device_makes_of_it() {
     }
 }
 
-/// What is observed, without what only one of two devices reports.
+/// The rounds that led to an output, its operand, and its bytes.
+type Observed = (Vec<Round>, u32, Vec<u8>);
+
 #[derive(Debug, Default)]
-struct Seen(Mutex<Vec<(Vec<Round>, u32, Vec<u8>)>>);
+struct Seen(Mutex<Vec<Observed>>);
 
 impl Observer for Seen {
     fn output(&self, output: &ObservedOutput<'_>) {
@@ -196,14 +198,13 @@ fn observers_are_notified_of_every_round() {
                 let observed = Prepared::of(&*prepared).unwrap();
                 let request = request(3, count, length);
                 observed.execute_observed(&request, &ExecutionOptions::default(), &*seen).unwrap();
-                let seen = std::mem::take(&mut *seen.0.lock().unwrap());
-                seen
+                seen.0.lock().unwrap().clone()
             });
         let [fast, reference] = &seen;
         // Casts to the same type are no steps.
         assert!(fast.len() >= 8, "{name}: {}", fast.len());
         assert!(fast.iter().all(|it| reference.contains(it)), "{name}");
-        let rounds = |seen: &[(Vec<Round>, u32, Vec<u8>)]| {
+        let rounds = |seen: &[Observed]| {
             seen.iter().filter_map(|(rounds, ..)| Some(rounds.last()?.round)).max()
         };
         assert_eq!(rounds(fast), rounds(reference), "{name}");

@@ -109,27 +109,38 @@ pub fn gather<T: Copy + Send + Sync>(
         return Ok(());
     }
     match inner {
-        1 => return Ok(gather_short::<T, 1>(team, rows, input, numbers, output)),
-        2 => return Ok(gather_short::<T, 2>(team, rows, input, numbers, output)),
-        4 => return Ok(gather_short::<T, 4>(team, rows, input, numbers, output)),
-        8 => return Ok(gather_short::<T, 8>(team, rows, input, numbers, output)),
-        _ => {}
+        1 => gather_short::<T, 1>(team, rows, input, numbers, output),
+        2 => gather_short::<T, 2>(team, rows, input, numbers, output),
+        4 => gather_short::<T, 4>(team, rows, input, numbers, output),
+        8 => gather_short::<T, 8>(team, rows, input, numbers, output),
+        _ => gather_long(team, rows, (input, inner), numbers, output),
     }
+    Ok(())
+}
+
+/// [`gather`] of rows of any number of elements. The numbers are those of rows.
+fn gather_long<T: Copy + Send + Sync>(
+    team: &mut Team,
+    rows: usize,
+    (input, inner): (&[T], usize),
+    numbers: &[i32],
+    output: &mut [T],
+) {
+    let output_rows = output.len() / inner;
     let output = DisjointOutput::new(output);
     let blocks = inner.div_ceil(BLOCK);
     let cut = Cut { each: inner.min(BLOCK), least: ELEMENTS_OF_COPY, multiple: 1 };
-    for_each_part(team, outer * numbers.len() * blocks, cut, |part, _| {
+    for_each_part(team, output_rows * blocks, cut, |part, _| {
         for piece in part {
             let (place, first) = (piece / blocks, piece % blocks * BLOCK);
             let count = (inner - first).min(BLOCK);
-            let row = row(numbers[place % numbers.len()]).unwrap_or(0);
+            let row = usize::try_from(numbers[place % numbers.len()]).unwrap_or(0);
             let start = (place / numbers.len() * rows + row) * inner + first;
             // SAFETY: every block of every place has its own elements, and every part its own blocks.
             let output = unsafe { output.slice(place * inner + first, count) };
             output.copy_from_slice(&input[start..start + count]);
         }
     });
-    Ok(())
 }
 
 /// [`gather`] of rows of so few elements that calls and divisions for each would take longer than copying them. The
