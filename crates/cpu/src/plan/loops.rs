@@ -31,6 +31,7 @@ struct Variable {
 /// What the body makes of a variable.
 #[derive(Debug)]
 enum Renewed {
+    /// Nothing else.
     Kept,
     /// This constant of the body.
     Constant(usize),
@@ -80,6 +81,8 @@ impl Loop {
         let [condition_plan, body_plan] = &self.plans;
         let clock = run.budget.loop_clock();
         for round in 0.. {
+            // Conditions and bodies may have no steps, which ask.
+            run.budget.check()?;
             for variable in &self.variables {
                 if let Some(read) = &variable.read {
                     condition[read.clone()].copy_from_slice(&body[variable.place.clone()]);
