@@ -168,6 +168,9 @@ impl Observer for Unobserved {}
 
 const BODY: SubgraphName = SubgraphName::Referenced(1);
 
+/// The WHILE, which it is asked for as a whole.
+const LOOP: (SubgraphName, usize) = (SubgraphName::Main, 0);
+
 /// The sum of floats and NEG behind it, in one.
 fn both(remaining: &Remaining<'_>) -> Option<Vec<u8>> {
     let is_sum_of_floats = remaining.subgraph == BODY && remaining.first == 0;
@@ -188,7 +191,7 @@ fn an_accelerator_that_leaves_all_is_asked_for_each_operation_and_changes_nothin
     assert_eq!(run.rounds(3, &Unobserved).unwrap(), [-8.0, -16.0]);
     let condition = (SubgraphName::Referenced(0), 0);
     let round = [condition, (BODY, 0), (BODY, 1), (BODY, 2)];
-    assert_eq!(run.asked(), [&round[..], &round, &round, &[condition]].concat());
+    assert_eq!(run.asked(), [&[LOOP][..], &round, &round, &round, &[condition]].concat());
 }
 
 #[test]
@@ -198,7 +201,20 @@ fn what_it_computes_is_what_later_operations_and_rounds_read() {
     let condition = (SubgraphName::Referenced(0), 0);
     // It is not asked for the operation that it computed with another.
     let round = [condition, (BODY, 0), (BODY, 2)];
-    assert_eq!(run.asked(), [&round[..], &round, &round, &[condition]].concat());
+    assert_eq!(run.asked(), [&[LOOP][..], &round, &round, &round, &[condition]].concat());
+}
+
+#[test]
+fn a_loop_that_it_computes_is_not_run_by_the_interpreter() {
+    let run = Run::new(|remaining, _| {
+        assert_eq!((remaining.subgraph, remaining.first), LOOP);
+        let operand = model().main.outputs[0];
+        let (dimensions, bytes) = (vec![2], bytes(&[5.0, 6.0]));
+        let outputs = vec![ComputedOutput { operand, dimensions, bytes }];
+        Ok(Some(Computed { operations: 1, outputs }))
+    });
+    assert_eq!(run.rounds(3, &Unobserved).unwrap(), [5.0, 6.0]);
+    assert_eq!(run.asked(), [LOOP]);
 }
 
 #[test]
@@ -217,7 +233,7 @@ fn it_sees_inputs_and_results_and_nothing_else() {
         Ok(None)
     });
     assert_eq!(run.rounds(1, &Unobserved).unwrap(), [-2.0, -4.0]);
-    assert_eq!(run.asked().len(), 5);
+    assert_eq!(run.asked().len(), 6);
 }
 
 fn failure(result: Result<Vec<f32>, ExecutionError>) -> (ErrorStatus, String) {
