@@ -18,7 +18,6 @@ ctypes.CDLL(str(pathlib.Path(os.environ["LIBRARY"]).resolve()), mode=ctypes.RTLD
 
 import torch.ao.quantization as quantization  # noqa: E402
 import torch.backends._nnapi.prepare as nnapi  # noqa: E402
-import torch.nn.functional as functional  # noqa: E402
 import torchvision.models.quantization as networks  # noqa: E402
 from torch import nn  # noqa: E402
 

@@ -53,10 +53,10 @@ impl RealFourier {
     /// Of a length that is a power of two from 2 to [`Self::MOST`]; rows have no more elements.
     ///
     /// # Panics
-    /// If it is another one.
+    /// If it is another one, or rows have more elements than that, or than there are to the next.
     pub fn prepare(set: InstructionSet, rows: Rows, length: usize, threads: usize) -> Self {
         assert!(length.is_power_of_two() && (2..=Self::MOST).contains(&length), "length {length}");
-        assert!(rows.elements <= length && rows.elements <= rows.distance.max(rows.elements));
+        assert!(rows.elements <= length.min(rows.distance), "rows that overlap, or are too long");
         // Lengths are small.
         #[allow(clippy::cast_precision_loss)]
         let turn = |k: usize| {

@@ -31,12 +31,13 @@ pub(super) fn transform(
         let (found, most) = (length as u64, RealFourier::MOST as u64);
         return Err(Why::Limit { what: "columns of the transform", found, most });
     }
+    // Before lengths are multiplied: beside one of 0 the others may be anything.
+    if input.elements() == 0 {
+        return Err(input.empty());
+    }
     let lengths = input.lengths();
     let [.., height, width] = lengths[..] else { return Err(input.of_other_rank("2 or more")) };
     let count: usize = lengths[..lengths.len() - 2].iter().product();
-    if height == 0 || width == 0 || count == 0 {
-        return Err(input.empty());
-    }
     let rows = Rows { count, distance: height * width, elements: width.min(length) };
     let settings = builder.settings;
     let (set, threads) = (settings.instruction_set, settings.threads.get());
