@@ -14,16 +14,10 @@ use nnhal_hal::{
 use std::collections::BTreeSet;
 
 /// Those that only move elements, and the one that is slow.
-const WITHOUT_TYPE: [&str; 7] = [
-    "cast by copy",
-    "copy",
-    "gather",
-    "hashtable lookup",
-    "reference",
-    "requantizing copy",
-    "select",
-];
-const TYPES: [&str; 8] = ["f32", "f16", "i32", "i16", "i8", "u8", "bool", "8-bit"];
+const WITHOUT_TYPE: [&str; 6] =
+    ["copy", "gather", "hashtable lookup", "reference", "requantizing copy", "select"];
+const TYPES: [&str; 13] =
+    ["f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool", "8-bit"];
 const INSTRUCTION_SETS: [&str; 9] = [
     "portable",
     "avx2",

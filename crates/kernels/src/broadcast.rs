@@ -18,6 +18,10 @@ pub(crate) const MOST_OPERANDS: usize = 6;
 /// compiled once for each type of elements.
 pub(crate) type Work<'a, T, U> = dyn Fn(&[Operand<'_, T>], &mut [U]) + Sync + 'a;
 
+/// The same, of a first operand of another type and the others.
+pub(crate) type WorkOfTwoTypes<'a, C, T> =
+    dyn Fn(Operand<'_, C>, &[Operand<'_, T>], &mut [T]) + Sync + 'a;
+
 /// How the elements of operands that broadcast to a common shape are walked.
 ///
 /// Axes along which all operands go on in the same way are one axis. A block is some *steps* along
@@ -158,66 +162,134 @@ impl Walk {
         work: &Work<'_, T, U>,
     ) {
         assert_eq!(operands.len(), self.operands.len(), "operands of another operation");
-        for (operand, strides) in operands.iter().zip(&self.operands) {
-            assert_eq!(operand.len(), strides.elements, "an operand of another size");
-        }
+        check_sizes(operands, &self.operands);
         assert_eq!(output.len(), self.elements, "an output of another size");
         let output = DisjointOutput::new(output);
-        let worth = (self.elements / ELEMENTS_OF_TASK).min(self.blocks);
-        let tasks = short_tasks(worth, team.threads(), 2);
-        team.run(tasks, &|task| {
-            let blocks = self.blocks * task / tasks..self.blocks * (task + 1) / tasks;
-            self.run_blocks(blocks, operands, |start, operands, length| {
+        self.share(team, |blocks| {
+            let mut rooms = Rooms::<T, MOST_OPERANDS>::new();
+            for block in blocks {
+                let block = self.block(block);
+                let contributions = rooms.contributions(self, operands, &self.operands, &block);
                 // SAFETY: every block has its own elements, and every task its own blocks.
-                work(operands, unsafe { output.slice(start, length) });
-            });
+                let output = unsafe { output.slice(block.start, block.length) };
+                work(&contributions[..operands.len()], output);
+            }
         });
     }
 
-    /// Calls `work` with the first element of each block, what the operands contribute, and the
-    /// number of elements.
-    fn run_blocks<T: Copy>(
+    /// As [`Self::run`], where the first operand is of another type than the others.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub(crate) fn run_chosen<C: Copy + Sync, T: Copy + Send + Sync>(
         &self,
-        blocks: Range<usize>,
+        team: &mut Team,
+        first: &[C],
         operands: &[&[T]],
-        work: impl Fn(usize, &[Operand<'_, T>], usize),
+        output: &mut [T],
+        work: &WorkOfTwoTypes<'_, C, T>,
     ) {
-        let mut slots = [const { MaybeUninit::uninit() }; MOST_OPERANDS];
-        // The offset and number of steps of what was gathered there.
-        let mut gathered = [None; MOST_OPERANDS];
-        let blocks_per_row = self.steps.div_ceil(self.steps_per_block).max(1);
-        for block in blocks {
-            let row = block / blocks_per_row;
-            let first = block % blocks_per_row * self.steps_per_block;
-            let steps = self.steps_per_block.min(self.steps - first);
-            let length = steps * self.unit;
-            let mut contributions = [const { Operand::Elements(&[] as &[T]) }; MOST_OPERANDS];
-            let places = contributions.iter_mut().zip(slots.iter_mut().zip(&mut gathered));
-            for ((operand, strides), (contribution, (room, gathered))) in
-                operands.iter().zip(&self.operands).zip(places)
-            {
-                let offset = strides.offset(&self.outer, row) + first * strides.step;
-                let is_contiguous =
-                    strides.step == self.unit && (strides.within_unit == 1 || self.unit == 1);
-                *contribution = if is_contiguous {
-                    Operand::Elements(&operand[offset..offset + length])
-                } else if strides.step == 0 && strides.within_unit == 0 {
-                    Operand::Same(operand[offset])
-                } else {
-                    let is_there = *gathered == Some((offset, steps));
-                    *gathered = Some((offset, steps));
-                    let steps = (steps, strides.step);
-                    let unit = (self.unit, strides.within_unit);
-                    // SAFETY: with the same offset and number of steps, the same elements were
-                    // written by the block before.
-                    Operand::Elements(unsafe {
-                        gather(room, &operand[offset..], steps, unit, is_there)
-                    })
-                };
+        let (of_first, others) = self.operands.split_at(1);
+        assert_eq!(operands.len(), others.len(), "operands of another operation");
+        assert_eq!(first.len(), of_first[0].elements, "an operand of another size");
+        check_sizes(operands, others);
+        assert_eq!(output.len(), self.elements, "an output of another size");
+        let output = DisjointOutput::new(output);
+        self.share(team, |blocks| {
+            let (mut room, mut rooms) = (Rooms::<C, 1>::new(), Rooms::<T, MOST_OPERANDS>::new());
+            for block in blocks {
+                let block = self.block(block);
+                let [condition] = room.contributions(self, &[first], of_first, &block);
+                let contributions = rooms.contributions(self, operands, others, &block);
+                // SAFETY: every block has its own elements, and every task its own blocks.
+                let output = unsafe { output.slice(block.start, block.length) };
+                work(condition, &contributions[..operands.len()], output);
             }
-            let start = (row * self.steps + first) * self.unit;
-            work(start, &contributions[..operands.len()], length);
+        });
+    }
+
+    /// Calls `work` with the numbers of some blocks each, on several threads if there is enough to do.
+    fn share(&self, team: &mut Team, work: impl Fn(Range<usize>) + Sync) {
+        let worth = (self.elements / ELEMENTS_OF_TASK).min(self.blocks);
+        let tasks = short_tasks(worth, team.threads(), 2);
+        team.run(tasks, &|task| {
+            work(self.blocks * task / tasks..self.blocks * (task + 1) / tasks);
+        });
+    }
+
+    /// The block of that number.
+    fn block(&self, number: usize) -> Block {
+        let blocks_per_row = self.steps.div_ceil(self.steps_per_block).max(1);
+        let row = number / blocks_per_row;
+        let first = number % blocks_per_row * self.steps_per_block;
+        let steps = self.steps_per_block.min(self.steps - first);
+        let start = (row * self.steps + first) * self.unit;
+        Block { row, first, steps, start, length: steps * self.unit }
+    }
+}
+
+/// Some steps of a row.
+struct Block {
+    row: usize,
+    /// Of its steps in the row.
+    first: usize,
+    steps: usize,
+    /// Its first element of the output, and how many there are.
+    start: usize,
+    length: usize,
+}
+
+fn check_sizes<T>(operands: &[&[T]], of_walk: &[Strides]) {
+    for (operand, strides) in operands.iter().zip(of_walk) {
+        assert_eq!(operand.len(), strides.elements, "an operand of another size");
+    }
+}
+
+/// Where elements of operands are brought together that do not stand so.
+struct Rooms<T, const N: usize> {
+    slots: [MaybeUninit<[T; BLOCK]>; N],
+    /// The offset and number of steps of what was gathered there.
+    gathered: [Option<(usize, usize)>; N],
+}
+
+impl<T: Copy, const N: usize> Rooms<T, N> {
+    fn new() -> Self {
+        Self { slots: [const { MaybeUninit::uninit() }; N], gathered: [None; N] }
+    }
+
+    /// What operands contribute to a block.
+    fn contributions<'a>(
+        &'a mut self,
+        walk: &Walk,
+        operands: &[&'a [T]],
+        of_walk: &[Strides],
+        block: &Block,
+    ) -> [Operand<'a, T>; N] {
+        let mut contributions = [const { Operand::Elements(&[] as &[T]) }; N];
+        let places = contributions.iter_mut().zip(self.slots.iter_mut().zip(&mut self.gathered));
+        for ((operand, strides), (contribution, (room, gathered))) in
+            operands.iter().zip(of_walk).zip(places)
+        {
+            let offset = strides.offset(&walk.outer, block.row) + block.first * strides.step;
+            let is_contiguous =
+                strides.step == walk.unit && (strides.within_unit == 1 || walk.unit == 1);
+            *contribution = if is_contiguous {
+                Operand::Elements(&operand[offset..offset + block.length])
+            } else if strides.step == 0 && strides.within_unit == 0 {
+                Operand::Same(operand[offset])
+            } else {
+                let is_there = *gathered == Some((offset, block.steps));
+                *gathered = Some((offset, block.steps));
+                let steps = (block.steps, strides.step);
+                let unit = (walk.unit, strides.within_unit);
+                // SAFETY: with the same offset and number of steps, the same elements were
+                // written by the block before.
+                Operand::Elements(unsafe {
+                    gather(room, &operand[offset..], steps, unit, is_there)
+                })
+            };
         }
+        contributions
     }
 }
 

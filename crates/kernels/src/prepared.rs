@@ -129,17 +129,29 @@ impl<'run> Operands<'run> {
     }
 }
 
-/// The types of elements that are compared.
+/// The types of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementType {
     /// 32-bit floats.
     F32,
-    /// 32-bit integers.
-    I32,
-    /// Bytes.
-    U8,
+    /// 64-bit floats.
+    F64,
     /// Bytes with a sign.
     I8,
+    /// 16-bit integers.
+    I16,
+    /// 32-bit integers.
+    I32,
+    /// 64-bit integers.
+    I64,
+    /// Bytes.
+    U8,
+    /// 16-bit integers without a sign.
+    U16,
+    /// 32-bit integers without a sign.
+    U32,
+    /// 64-bit integers without a sign.
+    U64,
     /// Bytes that are true if they are not 0.
     Bool,
 }
@@ -149,13 +161,59 @@ impl ElementType {
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
-            Self::I32 => "i32",
-            Self::U8 => "u8",
+            Self::F64 => "f64",
             Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
             Self::Bool => "bool",
         }
     }
+
+    /// Whether elements are integers, which truth values are not.
+    pub fn is_integer(self) -> bool {
+        !matches!(self, Self::F32 | Self::F64 | Self::Bool)
+    }
+
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 | Self::Bool => 1,
+            Self::I16 | Self::U16 => 2,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F64 | Self::I64 | Self::U64 => 8,
+        }
+    }
 }
+
+/// The value of `$work`, in which `$T` is the type of integers. The other types are given an arm each.
+macro_rules! for_integers {
+    ($elements:expr, $T:ident => $work:expr, $($other:pat => $done:expr),+ $(,)?) => {{
+        use $crate::prepared::ElementType;
+        macro_rules! of {
+            ($Integer:ty) => {{
+                type $T = $Integer;
+                $work
+            }};
+        }
+        match $elements {
+            ElementType::I8 => of!(i8),
+            ElementType::I16 => of!(i16),
+            ElementType::I32 => of!(i32),
+            ElementType::I64 => of!(i64),
+            ElementType::U8 => of!(u8),
+            ElementType::U16 => of!(u16),
+            ElementType::U32 => of!(u32),
+            ElementType::U64 => of!(u64),
+            $($other => $done,)+
+        }
+    }};
+}
+pub(crate) use for_integers;
 
 #[cfg(test)]
 pub(crate) mod tests {

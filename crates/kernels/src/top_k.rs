@@ -29,7 +29,7 @@ impl TopK {
     /// front come first.
     ///
     /// # Panics
-    /// If `count` is 0 or more than `length`, or elements are truth values.
+    /// If `count` is 0 or more than `length`, or [elements of this type are not taken](Self::takes).
     pub fn prepare(
         elements: ElementType,
         length: usize,
@@ -37,8 +37,13 @@ impl TopK {
         first_before_last: bool,
     ) -> Self {
         assert!((1..=length).contains(&count), "{count} of {length} elements");
-        assert_ne!(elements, ElementType::Bool, "truth values are in no order");
+        assert!(Self::takes(elements), "elements of {}", elements.name());
         Self { length, count, elements, first_before_last }
+    }
+
+    /// Whether it is of elements of this type: numbers of at most 32 bits.
+    pub fn takes(elements: ElementType) -> bool {
+        elements != ElementType::Bool && elements.size() <= 4
     }
 
     /// `key` gives a number that is the greater the greater an element is.
@@ -195,8 +200,14 @@ impl PreparedKernel for TopK {
         match self.elements {
             ElementType::F32 => chosen!(f32, |it| rank(it).unwrap_or(u32::MAX)),
             ElementType::I32 => chosen!(i32, |it| it.cast_unsigned() ^ 1 << 31),
-            ElementType::U8 | ElementType::Bool => chosen!(u8, u32::from),
+            ElementType::I16 => chosen!(i16, |it| u32::from(it.cast_unsigned() ^ 0x8000)),
             ElementType::I8 => chosen!(i8, |it| u32::from(it.cast_unsigned() ^ 0x80)),
+            ElementType::U32 => chosen!(u32, |it| it),
+            ElementType::U16 => chosen!(u16, u32::from),
+            ElementType::U8 => chosen!(u8, u32::from),
+            ElementType::F64 | ElementType::I64 | ElementType::U64 | ElementType::Bool => {
+                unreachable!("refused when it was prepared")
+            }
         }
         Ok(())
     }

@@ -24,7 +24,9 @@ use nnhal_driver::{Charge, OperationPlace};
 use nnhal_hal::{FusedActivation, Operand, OperandType, OperationType};
 use nnhal_kernels::quantization::{Activations, Quantization, Signedness};
 use nnhal_kernels::{ElementType, Preparation, TooLarge};
-use nnhal_ops::extension::element_size;
+use nnhal_ops::extension::{
+    TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64, element_size,
+};
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::{ArgumentSource, Call};
 use std::borrow::Cow;
@@ -115,16 +117,35 @@ impl Value<'_> {
         self.is_float16() || self.is_widened
     }
 
-    /// What elements are for kernels that compare them; `None` of other types.
+    /// What elements are, quantized ones as they are stored; `None` of complex numbers.
     pub(crate) fn element_type(&self) -> Option<ElementType> {
         match self.operand_type() {
             _ if self.is_float() => Some(ElementType::F32),
+            TENSOR_FLOAT64 => Some(ElementType::F64),
+            OperandType::TensorQuant8AsymmSigned | OperandType::TensorQuant8Symm => {
+                Some(ElementType::I8)
+            }
+            OperandType::TensorQuant16Symm => Some(ElementType::I16),
             OperandType::TensorInt32 => Some(ElementType::I32),
+            TENSOR_INT64 => Some(ElementType::I64),
             OperandType::TensorQuant8Asymm => Some(ElementType::U8),
-            OperandType::TensorQuant8AsymmSigned => Some(ElementType::I8),
+            OperandType::TensorQuant16Asymm | TENSOR_UINT16 => Some(ElementType::U16),
+            TENSOR_UINT32 => Some(ElementType::U32),
+            TENSOR_UINT64 => Some(ElementType::U64),
             OperandType::TensorBool8 => Some(ElementType::Bool),
             _ => None,
         }
+    }
+
+    /// The type of integers that stand for themselves; `None` of others.
+    pub(crate) fn integer_type(&self) -> Option<ElementType> {
+        let elements = self.element_type().filter(|it| it.is_integer());
+        elements.filter(|_| !self.is_quantized())
+    }
+
+    /// Whether integers stand for real numbers.
+    pub(crate) fn is_quantized(&self) -> bool {
+        self.operand_type().quantized_range().is_some()
     }
 
     /// Whether numbers of 8 bits with a zero point are signed; `None` of other types.

@@ -58,6 +58,62 @@ impl<C: Conversion> Kernel for Part<'_, C> {
     }
 }
 
+/// Integers of 8 or 16 bits that stand for real numbers.
+pub trait Stored: Pod + Send + Sync + std::fmt::Debug {
+    /// The least and the greatest one.
+    const RANGE: (i32, i32);
+    /// What the type is called in names of kernels.
+    const NAME: &'static str;
+
+    /// A vector's first elements.
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
+    /// Numbers within [`Self::RANGE`].
+    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
+}
+
+impl<T: Byte> Stored for T {
+    const RANGE: (i32, i32) = T::RANGE;
+    const NAME: &'static str = T::NAME;
+
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
+        Byte::load(simd, from)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
+        Byte::store(simd, value, to);
+    }
+}
+
+/// [`Stored`] of 16 bits, as arrays of 32, which the compiler keeps in vectors.
+macro_rules! stored_in_16_bits {
+    ($T:ident) => {
+        impl Stored for $T {
+            const RANGE: (i32, i32) = ($T::MIN as i32, $T::MAX as i32);
+            const NAME: &'static str = stringify!($T);
+
+            #[inline(always)]
+            fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
+                let mut wide = [0; 16];
+                wide.iter_mut().zip(&from[..S::LANES]).for_each(|(to, it)| *to = i32::from(*it));
+                simd.iload(&wide)
+            }
+
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within the range.
+            #[inline(always)]
+            fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
+                let mut wide = [0; 16];
+                simd.istore(value, &mut wide);
+                to[..S::LANES].iter_mut().zip(wide).for_each(|(to, it)| *to = it as $T);
+            }
+        }
+    };
+}
+
+stored_in_16_bits!(i16);
+stored_in_16_bits!(u16);
+
 /// Prepared QUANTIZE of any number of elements: the nearest stored numbers,
 /// `round(real / scale) + zero_point`, halves away from zero, saturated; NaN gives the zero point.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +123,7 @@ pub struct Quantize<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte> Quantize<T> {
+impl<T: Stored> Quantize<T> {
     /// For numbers that are stored in this way.
     pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
         Self { isa: Isa::of(set), quantization, stored: PhantomData }
@@ -82,7 +138,7 @@ impl<T: Byte> Quantize<T> {
     }
 }
 
-impl<T: Byte> PreparedKernel for Quantize<T> {
+impl<T: Stored> PreparedKernel for Quantize<T> {
     fn name(&self) -> String {
         format!("quantize {}", T::NAME)
     }
@@ -94,7 +150,7 @@ impl<T: Byte> PreparedKernel for Quantize<T> {
     }
 }
 
-impl<T: Byte> Conversion for Quantize<T> {
+impl<T: Stored> Conversion for Quantize<T> {
     type From = f32;
     type To = T;
 
@@ -106,8 +162,8 @@ impl<T: Byte> Conversion for Quantize<T> {
 
 /// Real numbers as they are stored.
 #[inline(always)]
-fn stored<S: Simd, T: Byte>(simd: S, real: S::F, quantization: Quantization) -> S::I {
-    // Far outside of 8 bits, and still far from the limits of 32.
+fn stored<S: Simd, T: Stored>(simd: S, real: S::F, quantization: Quantization) -> S::I {
+    // Far outside of 16 bits, and still far from the limits of 32.
     let zero_point = simd.isplat(quantization.zero_point.clamp(-2_000_000, 2_000_000));
     let (low, high) = (simd.isplat(T::RANGE.0), simd.isplat(T::RANGE.1));
     let steps = simd.div(real, simd.splat(quantization.scale));
@@ -129,7 +185,7 @@ pub struct Dequantize<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte> Dequantize<T> {
+impl<T: Stored> Dequantize<T> {
     /// Of numbers that are stored in this way.
     pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
         Self { isa: Isa::of(set), quantization, stored: PhantomData }
@@ -144,7 +200,7 @@ impl<T: Byte> Dequantize<T> {
     }
 }
 
-impl<T: Byte> PreparedKernel for Dequantize<T> {
+impl<T: Stored> PreparedKernel for Dequantize<T> {
     fn name(&self) -> String {
         format!("dequantize {}", T::NAME)
     }
@@ -156,7 +212,7 @@ impl<T: Byte> PreparedKernel for Dequantize<T> {
     }
 }
 
-impl<T: Byte> Conversion for Dequantize<T> {
+impl<T: Stored> Conversion for Dequantize<T> {
     type From = T;
     type To = f32;
 
@@ -325,50 +381,27 @@ impl Conversion for Narrow {
     }
 }
 
-/// A number that is rounded to float16.
-pub(crate) trait Wide: Pod + Send + Sync {
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F;
+/// Floats to the nearest floats that float16 has, halves to even.
+pub(crate) fn round_to_f16(set: InstructionSet, team: &mut Team, values: &mut [f32]) {
+    for_each_slice(team, values, ELEMENTS_OF_MAP, |_, values| Isa::of(set).run(Round(values)));
 }
 
-impl Wide for f32 {
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
-        simd.load(from)
-    }
-}
+struct Round<'a>(&'a mut [f32]);
 
-impl Wide for i32 {
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::F {
-        simd.to_f32(simd.iload(from))
-    }
-}
-
-/// Floats or integers to the nearest floats that float16 has, halves to even.
-///
-/// # Panics
-/// If there are not as many outputs as inputs.
-pub(crate) fn round_to_f16<T: Wide>(
-    set: InstructionSet,
-    team: &mut Team,
-    input: &[T],
-    output: &mut [f32],
-) {
-    convert(Isa::of(set), team, Round(PhantomData), input, output);
-}
-
-#[derive(Clone, Copy)]
-struct Round<T>(PhantomData<T>);
-
-impl<T: Wide> Conversion for Round<T> {
-    type From = T;
-    type To = f32;
+impl Kernel for Round<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn convert<S: Simd>(self, simd: S, from: &[T], to: &mut [f32]) {
+    fn run<S: Simd>(self, simd: S) {
         let mut halves = [0; 16];
-        simd.store_f16(T::load(simd, from), &mut halves);
-        simd.store(simd.load_f16(&halves), to);
+        let mut vectors = self.0.chunks_exact_mut(S::LANES);
+        for vector in vectors.by_ref() {
+            simd.store_f16(simd.load(vector), &mut halves);
+            simd.store(simd.load_f16(&halves), vector);
+        }
+        let rest = vectors.into_remainder();
+        simd.store_f16(simd.load_partial(rest, 0.0), &mut halves);
+        simd.store_partial(simd.load_f16(&halves), rest);
     }
 }
 
@@ -377,15 +410,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check_quantize<T: Byte>(input: &[f32], quantization: Quantization) {
+    fn check_quantize<T: Stored + PartialEq + TryFrom<i32> + std::fmt::Debug>(
+        input: &[f32],
+        quantization: Quantization,
+    ) {
         for set in InstructionSet::available() {
             let mut output = vec![T::zeroed(); input.len()];
             Quantize::prepare(set, quantization).run(&mut Team::alone(), input, &mut output);
             for (real, stored) in input.iter().zip(output) {
                 #[allow(clippy::cast_possible_truncation)]
                 let steps = (real / quantization.scale).round() as i32;
-                let expected = T::nearest(steps.saturating_add(quantization.zero_point));
-                assert_eq!(stored, expected, "{set}: {real} {quantization:?}");
+                let nearest = steps.saturating_add(quantization.zero_point);
+                let expected = T::try_from(nearest.clamp(T::RANGE.0, T::RANGE.1)).ok();
+                assert_eq!(Some(stored), expected, "{set}: {real} {quantization:?}");
             }
         }
     }
@@ -397,6 +434,8 @@ mod tests {
         for zero_point in [0, 3, -128, 255] {
             check_quantize::<u8>(&halves, Quantization { scale: 1.0, zero_point });
             check_quantize::<i8>(&halves, Quantization { scale: 1.0, zero_point });
+            check_quantize::<u16>(&halves, Quantization { scale: 0.003, zero_point });
+            check_quantize::<i16>(&halves, Quantization { scale: 0.003, zero_point });
         }
         check_quantize::<i8>(&halves, Quantization { scale: 0.0, zero_point: 1 });
         check_quantize::<i8>(&halves, Quantization { scale: f32::NAN, zero_point: 1 });
@@ -414,12 +453,19 @@ mod tests {
             assert!((real[0] + 99.0 * 0.037).abs() < 1e-6);
             Quantize::prepare(set, quantization).run(&mut team, &real, &mut again);
             assert_eq!(again, stored);
+            let wide: Vec<i16> = (i16::MIN..=i16::MAX).collect();
+            let (mut real, mut again) = (vec![0.0; wide.len()], vec![0; wide.len()]);
+            Dequantize::prepare(set, quantization).run(&mut team, &wide, &mut real);
+            let at = usize::from(32_768_u16 + 1099);
+            assert!((real[at] - 1000.0 * 0.037).abs() < 1e-4, "{set}: {}", real[at]);
+            Quantize::prepare(set, quantization).run(&mut team, &real, &mut again);
+            assert_eq!(again, wide);
             let (mut wide, mut again) = (vec![0.0; 65_536], vec![0; 65_536]);
             f16_to_f32(set, &mut team, &halves, &mut wide);
             f32_to_f16(set, &wide, &mut again);
             let between: Vec<f32> = wide.iter().map(|it| it * 1.000_2).collect();
-            let mut rounded = vec![0.0; between.len()];
-            round_to_f16(set, &mut team, &between, &mut rounded);
+            let mut rounded = between.clone();
+            round_to_f16(set, &mut team, &mut rounded);
             for (rounded, before) in rounded.iter().zip(&between) {
                 let expected = half::f16::from_f32(*before).to_f32();
                 assert!(*rounded == expected || expected.is_nan() && rounded.is_nan());
@@ -480,6 +526,7 @@ mod tests {
         ) {
             check_quantize::<i8>(&input, Quantization { scale, zero_point });
             check_quantize::<u8>(&input, Quantization { scale, zero_point: zero_point + 128 });
+            check_quantize::<i16>(&input, Quantization { scale: scale / 256.0, zero_point });
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use super::pairs::{Broadcast, PairFunction};
 use crate::InstructionSet;
-use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue};
+use crate::prepared::{ElementType, Inputs, Operands, PreparedKernel, WrongValue, for_integers};
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::Byte;
 
 /// A comparison; false if one of the numbers is NaN, but for [`Self::NotEqual`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,17 +41,17 @@ pub struct Compare {
     /// The numbers of the inputs, that which comes first in the relation first.
     inputs: [usize; 2],
     elements: ElementType,
-    /// Of 8-bit numbers that are stored in different ways: they are not in the order of what they
+    /// Of quantized numbers that are stored in different ways: they are not in the order of what they
     /// stand for.
     quantizations: Option<[Quantization; 2]>,
 }
 
 impl Compare {
-    /// For tensors of two shapes, aligned at their last axes. 8-bit numbers are compared by what they
+    /// For tensors of two shapes, aligned at their last axes. Numbers of 8 or 16 bits are compared by what they
     /// stand for, if quantizations are given, and otherwise as they are.
     ///
     /// # Panics
-    /// If they do not broadcast to a common shape.
+    /// If they do not broadcast to a common shape, or numbers of other types have quantizations.
     pub fn prepare(
         set: InstructionSet,
         shapes: [&[usize]; 2],
@@ -70,17 +69,35 @@ impl Compare {
         };
         let pairs = Broadcast::prepare(set, inputs.map(|index| shapes[index]));
         let quantizations = quantizations.map(|of| inputs.map(|index| of[index]));
+        let is_stored = elements.is_integer() && elements.size() <= 2;
+        assert!(is_stored || quantizations.is_none(), "quantized {}", elements.name());
         Self { pairs, relation, is_negated, inputs, elements, quantizations }
     }
 
-    /// Of 8-bit numbers.
-    fn compare_stored<T: Byte>(&self, team: &mut Team, inputs: Inputs<'_>, output: &mut [u8]) {
-        let Some([of_a, of_b]) = self.quantizations else {
-            return self.compare_as(team, inputs, output, |both: [T; 2]| both);
-        };
-        #[allow(clippy::cast_precision_loss)] // Of 9 bits.
-        let real = |stored: T, of: Quantization| (stored.wide() - of.zero_point) as f32 * of.scale;
-        self.compare_as(team, inputs, output, |[a, b]: [T; 2]| [real(a, of_a), real(b, of_b)]);
+    /// Of quantized numbers.
+    fn compare_stored(
+        &self,
+        team: &mut Team,
+        inputs: Inputs<'_>,
+        output: &mut [u8],
+        [of_a, of_b]: [Quantization; 2],
+    ) {
+        #[allow(clippy::cast_precision_loss)] // Of 17 bits.
+        let real = |stored: i32, of: Quantization| (stored - of.zero_point) as f32 * of.scale;
+        /// Numbers of a type as what they stand for.
+        macro_rules! stored {
+            ($T:ty) => {
+                self.compare_as(team, inputs, output, |[a, b]: [$T; 2]| {
+                    [real(a.into(), of_a), real(b.into(), of_b)]
+                })
+            };
+        }
+        match self.elements {
+            ElementType::I8 => stored!(i8),
+            ElementType::I16 => stored!(i16),
+            ElementType::U16 => stored!(u16),
+            _ => stored!(u8),
+        }
     }
 
     /// By what `both` makes of both elements.
@@ -117,15 +134,19 @@ impl PreparedKernel for Compare {
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
-        match self.elements {
+        if let Some(quantizations) = self.quantizations {
+            self.compare_stored(team, inputs, output, quantizations);
+            return Ok(());
+        }
+        for_integers!(
+            self.elements,
+            T => self.compare_as(team, inputs, output, |both: [T; 2]| both),
             ElementType::F32 => self.compare_as(team, inputs, output, |both: [f32; 2]| both),
-            ElementType::I32 => self.compare_as(team, inputs, output, |both: [i32; 2]| both),
-            ElementType::U8 => self.compare_stored::<u8>(team, inputs, output),
-            ElementType::I8 => self.compare_stored::<i8>(team, inputs, output),
+            ElementType::F64 => self.compare_as(team, inputs, output, |both: [f64; 2]| both),
             ElementType::Bool => {
                 self.compare_as(team, inputs, output, |both: [u8; 2]| both.map(|it| it != 0));
             }
-        }
+        );
         Ok(())
     }
 }
@@ -166,7 +187,7 @@ impl PairFunction for TruthFunction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elementwise::{Function, Map, Pairs};
+    use crate::elementwise::{Not, Pairs};
     use crate::prepared::tests::outputs;
 
     #[test]
@@ -178,7 +199,7 @@ mod tests {
             let of = |kernel: &dyn PreparedKernel| outputs(kernel, &[&a, &b], [5]);
             assert_eq!(of(&logical(TruthFunction::And)), [[0, 0, 0, 1, 1]]);
             assert_eq!(of(&logical(TruthFunction::Or)), [[0, 1, 1, 1, 1]]);
-            assert_eq!(of(&Map { set, function: Function::Not }), [[1, 0, 1, 0, 0]]);
+            assert_eq!(of(&Not { set }), [[1, 0, 1, 0, 0]]);
             let compared = |comparison| {
                 of(&Compare::prepare(set, shapes, comparison, ElementType::Bool, None))
             };

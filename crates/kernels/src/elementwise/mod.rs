@@ -25,6 +25,7 @@
 //! ```
 
 mod binary;
+mod cast;
 mod convert;
 mod integers;
 mod logic;
@@ -42,13 +43,13 @@ use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
-pub(crate) use convert::round_to_f16;
+pub use cast::Cast;
 pub use convert::{
     Dequantize, DequantizeChannels, Quantize, f16_to_f32, f16_to_f32_in_place, f32_to_f16,
 };
-pub use integers::IntegerFunction;
+pub use integers::{IntegerFunction, IntegerMap, IntegerUnary, Integers};
 pub use logic::{Compare, Comparison, TruthFunction};
-pub use map::{Function, Map};
+pub use map::Not;
 pub use pairs::Pairs;
 pub use select::Select;
 pub use unary::Unary;

@@ -2,68 +2,64 @@
 
 use super::quantized::{TableMap, recoded};
 use crate::InstructionSet;
-use crate::broadcast::BLOCK;
-use crate::parts::{ELEMENTS_OF_MAP, for_each_slice};
+use crate::broadcast::{BLOCK, Operand, Walk};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use bytemuck::Pod;
 
-/// Prepared SELECT of elements of 1 or 4 bytes. Its inputs are conditions, of which all that are not 0 are
-/// true, and what is chosen where they are true and where they are not.
+/// Prepared SELECT of elements of 1, 2, 4 or 8 bytes. Its inputs are conditions, of which all that are not 0 are
+/// true, and what is chosen where they are true and where they are not; they broadcast.
 #[derive(Debug, Clone)]
 pub struct Select {
     isa: Isa,
+    walk: Walk,
     element_size: usize,
     tables: [Option<TableMap>; 2],
 }
 
 impl Select {
-    /// Of elements of this many bytes. Those of 1 byte may be looked up in a table first, which brings
-    /// them to the output's quantization.
+    /// For tensors of three shapes, aligned at their last axes, and elements of this many bytes. Those of 1 byte may be looked
+    /// up in a table first, which brings them to the output's quantization.
     ///
     /// # Panics
-    /// If elements have neither 1 nor 4 bytes, or those of 4 bytes have a table.
+    /// If the shapes do not broadcast to a common one, elements have another size, or such of more than 1 byte have a
+    /// table.
     pub fn prepare(
         set: InstructionSet,
+        shapes: [&[usize]; 3],
         element_size: usize,
         tables: [Option<TableMap>; 2],
     ) -> Self {
-        assert!(matches!(element_size, 1 | 4), "elements of {element_size} bytes");
+        assert!(matches!(element_size, 1 | 2 | 4 | 8), "elements of {element_size} bytes");
         assert!(element_size == 1 || tables.iter().all(Option::is_none), "a table of bytes");
-        Self { isa: Isa::of(set), element_size, tables }
+        Self { isa: Isa::of(set), walk: Walk::new(&shapes), element_size, tables }
     }
 
     fn choose<T: Pod + Send + Sync>(
         &self,
         team: &mut Team,
         conditions: &[u8],
-        [then, other]: [&[T]; 2],
+        choices: [&[T]; 2],
         output: &mut [T],
     ) {
-        let sizes = [conditions.len(), then.len(), other.len()];
-        assert_eq!(sizes, [output.len(); 3], "inputs of other sizes");
-        for_each_slice(team, output, ELEMENTS_OF_MAP, |start, output| {
-            let mut buffers = [[T::zeroed(); BLOCK]; 2];
-            for (block, output) in output.chunks_mut(BLOCK).enumerate() {
-                let part = start + block * BLOCK..start + block * BLOCK + output.len();
-                let [room_of_then, room_of_other] = &mut buffers;
-                let [of_then, of_other] = &self.tables;
-                self.isa.run(Block {
-                    then: recoded(of_then.as_ref(), &then[part.clone()], room_of_then),
-                    other: recoded(of_other.as_ref(), &other[part.clone()], room_of_other),
-                    conditions: &conditions[part],
-                    output,
-                });
+        self.walk.run_chosen(team, conditions, &choices, output, &|conditions, choices, output| {
+            let [then, other] = [choices[0], choices[1]];
+            if self.tables.iter().all(Option::is_none) {
+                return self.isa.run(Block { conditions, then, other, output });
             }
+            let [mut of_then, mut of_other] = [[T::zeroed(); BLOCK]; 2];
+            let then = recoded(self.tables[0].as_ref(), then, &mut of_then);
+            let other = recoded(self.tables[1].as_ref(), other, &mut of_other);
+            self.isa.run(Block { conditions, then, other, output });
         });
     }
 }
 
 struct Block<'a, T> {
-    conditions: &'a [u8],
-    then: &'a [T],
-    other: &'a [T],
+    conditions: Operand<'a, u8>,
+    then: Operand<'a, T>,
+    other: Operand<'a, T>,
     output: &'a mut [T],
 }
 
@@ -72,10 +68,36 @@ impl<T: Copy> Kernel for Block<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let both = self.then.iter().zip(self.other);
-        let all = self.output.iter_mut().zip(self.conditions).zip(both);
-        for ((output, condition), (then, other)) in all {
-            *output = if *condition != 0 { *then } else { *other };
+        let Self { conditions, then, other, output } = self;
+        /// Elements by conditions; each operand one or many of them.
+        macro_rules! chosen {
+            ($conditions:expr, $then:expr, $other:expr) => {
+                for ((output, condition), (then, other)) in
+                    output.iter_mut().zip($conditions).zip($then.zip($other))
+                {
+                    *output = if *condition != 0 { *then } else { *other };
+                }
+            };
+        }
+        match (conditions, then, other) {
+            (Operand::Same(condition), then, other) => {
+                match if condition != 0 { then } else { other } {
+                    Operand::Elements(chosen) => output.copy_from_slice(chosen),
+                    Operand::Same(chosen) => output.fill(chosen),
+                }
+            }
+            (Operand::Elements(conditions), Operand::Elements(a), Operand::Elements(b)) => {
+                chosen!(conditions, a.iter(), b);
+            }
+            (Operand::Elements(conditions), Operand::Elements(a), Operand::Same(b)) => {
+                chosen!(conditions, a.iter(), std::iter::repeat(&b));
+            }
+            (Operand::Elements(conditions), Operand::Same(a), Operand::Elements(b)) => {
+                chosen!(conditions, std::iter::repeat(&a), b);
+            }
+            (Operand::Elements(conditions), Operand::Same(a), Operand::Same(b)) => {
+                chosen!(conditions, std::iter::repeat(&a), std::iter::repeat(&b));
+            }
         }
     }
 }
@@ -88,11 +110,18 @@ impl PreparedKernel for Select {
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
         let conditions = inputs.of(0);
-        if self.element_size == 1 {
-            self.choose::<u8>(team, conditions, [inputs.of(1), inputs.of(2)], output);
-        } else {
-            let output = bytemuck::cast_slice_mut(output);
-            self.choose::<u32>(team, conditions, [inputs.of(1), inputs.of(2)], output);
+        /// Elements as integers of their size.
+        macro_rules! chosen {
+            ($T:ty) => {{
+                let output = bytemuck::cast_slice_mut(output);
+                self.choose::<$T>(team, conditions, [inputs.of(1), inputs.of(2)], output);
+            }};
+        }
+        match self.element_size {
+            1 => chosen!(u8),
+            2 => chosen!(u16),
+            4 => chosen!(u32),
+            _ => chosen!(u64),
         }
         Ok(())
     }
@@ -102,6 +131,7 @@ impl PreparedKernel for Select {
 mod tests {
     use super::*;
     use crate::elementwise::quantized::Table;
+    use crate::lines::Lines;
     use crate::prepared::tests::outputs;
 
     #[test]
@@ -126,18 +156,51 @@ mod tests {
                     (one, chosen(&|[a, b]| [a, b ^ 77])),
                     (both, chosen(&|both| both.map(|it| it ^ 77))),
                 ] {
-                    let kernel = Select::prepare(set, 1, tables);
+                    let kernel = Select::prepare(set, [&[count]; 3], 1, tables);
                     assert_eq!(outputs(&kernel, &inputs, [count]), [expected], "{set} {count}");
                 }
-                let wide = |of: &[u8]| -> Vec<u32> {
-                    of.iter().map(|it| u32::from(*it) * 0x0101_0001).collect()
+                let wide = |of: &[u8], size: usize| -> Vec<u8> {
+                    of.iter().flat_map(|it| std::iter::repeat_n(*it, size)).collect()
                 };
-                let (then, other) = (wide(&then), wide(&other));
-                let inputs =
-                    [&conditions, bytemuck::cast_slice(&then), bytemuck::cast_slice(&other)];
-                let [found] = outputs(&Select::prepare(set, 4, [None, None]), &inputs, [4 * count]);
-                let expected = wide(&chosen(&|both| both));
-                assert_eq!(found, bytemuck::cast_slice::<u32, u8>(&expected), "{set} {count}");
+                for size in [2, 4, 8] {
+                    // Aligned, as vectors of bytes need not be.
+                    let aligned = [&then, &other].map(|it| {
+                        let mut lines = Lines::with_bytes(size * count);
+                        lines.elements_mut()[..size * count].copy_from_slice(&wide(it, size));
+                        lines
+                    });
+                    let [then, other] = aligned.each_ref().map(|it| &it.elements()[..size * count]);
+                    let kernel = Select::prepare(set, [&[count]; 3], size, [None, None]);
+                    let [found] = outputs(&kernel, &[&conditions, then, other], [size * count]);
+                    assert_eq!(found, wide(&chosen(&|both| both), size), "{set} {count} {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_and_choices_broadcast() {
+        let conditions = [0, 1, 2];
+        let (then, other) = ([10_u8, 20], [1_u8, 2, 3, 4, 5, 6]);
+        for set in InstructionSet::available() {
+            for (shapes, inputs, expected) in [
+                (
+                    [&[3, 1][..], &[2], &[3, 2]],
+                    [&conditions[..], &then, &other],
+                    vec![1, 2, 10, 20, 10, 20],
+                ),
+                (
+                    [&[1, 3], &[2, 1], &[]],
+                    [&conditions, &then, &other[..1]],
+                    vec![1, 10, 10, 1, 20, 20],
+                ),
+                ([&[], &[2], &[1]], [&conditions[1..2], &then, &other[..1]], vec![10, 20]),
+                ([&[1], &[], &[3, 2]], [&conditions[..1], &then[..1], &other], other.to_vec()),
+                ([&[3], &[], &[]], [&conditions, &then[..1], &other[..1]], vec![1, 10, 10]),
+            ] {
+                let kernel = Select::prepare(set, shapes, 1, [None, None]);
+                let [found] = outputs(&kernel, &inputs, [expected.len()]);
+                assert_eq!(found, expected, "{set} {shapes:?}");
             }
         }
     }

@@ -27,7 +27,7 @@ fn assert_near(found: f32, expected: f64, context: &str) {
 #[test]
 fn functions_of_one_number() {
     type Function = fn(f64) -> f64;
-    let functions: [(Unary, Function); 19] = [
+    let functions: [(Unary, Function); 22] = [
         (
             Unary::Clamp { low: -1.0, high: 1.0 },
             |x| if x.is_nan() { x } else { x.clamp(-1.0, 1.0) },
@@ -44,7 +44,10 @@ fn functions_of_one_number() {
         (Unary::Abs, f64::abs),
         (Unary::Neg, |x| -x),
         (Unary::Floor, f64::floor),
+        (Unary::Round, f64::round_ties_even),
+        (Unary::Sign, |x| if x.is_nan() || x == 0.0 { x + 0.0 } else { x.signum() }),
         (Unary::Sin, f64::sin),
+        (Unary::Cos, f64::cos),
         (Unary::HardSwish, |x| if x <= -3.0 { 0.0 } else { x * (x + 3.0).min(6.0) / 6.0 }),
         (Unary::Swish, |x| x / (1.0 + (-x).exp())),
         (Unary::Elu { alpha: 0.7 }, |x| if x > 0.0 { x } else { 0.7 * x.exp_m1() }),
@@ -67,6 +70,54 @@ fn functions_of_one_number() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn sines_are_those_of_doubles_wherever_they_are_asked_for() {
+    let near_angles = (0..200_u16).flat_map(|it| {
+        let angle = f32::from(it) * std::f32::consts::FRAC_PI_2;
+        [angle.next_down(), angle, angle.next_up(), -angle]
+    });
+    let mut inputs: Vec<f32> = near_angles.collect();
+    let large = [999_999.0, 1e6, 1e7, 1e30, f32::MAX, f32::MIN_POSITIVE, 1e-40, -0.0, 0.0];
+    inputs.extend(large.iter().flat_map(|it| [*it, -*it]));
+    inputs.extend((0..3000_u16).map(|it| f32::from(it) * 331.77));
+    for (unary, function) in [(Unary::Sin, f64::sin as fn(f64) -> f64), (Unary::Cos, f64::cos)] {
+        for result in results(&[&inputs], &[&[inputs.len()]], &[Step::Unary(unary)]) {
+            for (x, found) in inputs.iter().zip(result) {
+                #[allow(clippy::cast_possible_truncation)]
+                let expected = function(f64::from(*x)) as f32;
+                let apart = (found - expected).abs();
+                assert!(
+                    apart <= expected.abs() * f32::EPSILON,
+                    "{unary:?} of {x}: {found}, {expected}"
+                );
+                assert_eq!(
+                    found.is_sign_negative(),
+                    expected.is_sign_negative(),
+                    "{unary:?} of {x}"
+                );
+            }
+        }
+        for found in results(&[&[f32::INFINITY, f32::NAN]], &[&[2]], &[Step::Unary(unary)]) {
+            assert!(found.iter().all(|it| it.is_nan()), "{unary:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn halves_are_rounded_to_even_numbers_and_signs_kept() {
+    let inputs =
+        [0.5, 1.5, 2.5, -0.5, -1.5, 8_388_607.5, 8_388_608.0, 1e30, -0.2, -0.0, f32::NEG_INFINITY];
+    for found in results(&[&inputs], &[&[inputs.len()]], &[Step::Unary(Unary::Round)]) {
+        let expected = inputs.map(f32::round_ties_even).map(f32::to_bits);
+        assert_eq!(found.iter().map(|it| it.to_bits()).collect::<Vec<_>>(), expected);
+    }
+    let (inputs, expected) = ([-0.0, 0.0, f32::INFINITY, -1e-40], [0.0_f32, 0.0, 1.0, -1.0]);
+    for found in results(&[&inputs], &[&[4]], &[Step::Unary(Unary::Sign)]) {
+        let bits = |it: &f32| it.to_bits();
+        assert_eq!(found.iter().map(bits).collect::<Vec<_>>(), expected.map(f32::to_bits));
     }
 }
 

@@ -41,8 +41,14 @@ pub enum Unary {
     Neg,
     /// The greatest integer that is not above
     Floor,
-    /// The sine; one number at a time, in double precision
+    /// The nearest integer, halves to the even one
+    Round,
+    /// 1, 0 or -1; NaN stays NaN
+    Sign,
+    /// The sine, in double precision
     Sin,
+    /// The cosine, in double precision
+    Cos,
     /// `x * relu6(x + 3) / 6`
     HardSwish,
     /// `x / (1 + e^-x)`, also called SiLU
@@ -123,12 +129,30 @@ impl Unary {
                 });
             }
             Self::Floor => for_each_vector!(simd, input, output, |x| simd.floor(x)),
-            Self::Sin => {
+            Self::Round => {
+                // From here on there is no room for a fraction.
+                let whole = simd.splat(8_388_608.0);
+                for_each_vector!(simd, input, output, |x| {
+                    let magnitude = simd.abs(x);
+                    let sign = simd.ixor(simd.bits(x), simd.bits(magnitude));
+                    let rounded = simd.sub(simd.add(magnitude, whole), whole);
+                    let rounded = simd.of_bits(simd.ixor(simd.bits(rounded), sign));
+                    simd.select(simd.lt(magnitude, whole), rounded, x)
+                });
+            }
+            Self::Sign => {
+                let (one, minus_one) = (simd.splat(1.0), simd.splat(-1.0));
+                for_each_vector!(simd, input, output, |x| {
+                    // Of zeros that without a sign.
+                    let other = simd.select(simd.lt(x, zero), minus_one, simd.add(x, zero));
+                    simd.select(simd.lt(zero, x), one, other)
+                });
+            }
+            Self::Sin | Self::Cos => {
                 if let Some(input) = input {
                     output.copy_from_slice(input);
                 }
-                #[allow(clippy::cast_possible_truncation)] // Rounded once.
-                output.iter_mut().for_each(|x| *x = f64::from(*x).sin() as f32);
+                circular(output, u64::from(self == Self::Cos));
             }
             Self::HardSwish => {
                 for_each_vector!(simd, input, output, |x| functions::hard_swish(simd, x));
@@ -154,4 +178,58 @@ impl Unary {
             }
         }
     }
+}
+
+/// Sines of numbers and this many right angles; loops of plain numbers, which become vector instructions.
+#[allow(clippy::cast_possible_truncation)] // Rounded once.
+#[inline(always)]
+fn circular(values: &mut [f32], angles: u64) {
+    let all = |values: &mut [f32]| {
+        // Of larger ones the part of a turn is not exact below; neither is there one of infinity and NaN.
+        let is_near = values.iter().fold(true, |is_near, x| is_near & (x.abs() < 1e6));
+        match (is_near, angles) {
+            (true, _) => values.iter_mut().for_each(|x| *x = sine((*x).into(), angles) as f32),
+            (false, 0) => values.iter_mut().for_each(|x| *x = f64::from(*x).sin() as f32),
+            (false, _) => values.iter_mut().for_each(|x| *x = f64::from(*x).cos() as f32),
+        }
+    };
+    let (vectors, rest) = values.as_chunks_mut::<16>();
+    vectors.iter_mut().for_each(|vector| all(vector));
+    all(rest);
+}
+
+/// The sine of a number, whose magnitude is below 10^6, and this many right angles: a polynomial of what is left of the nearest
+/// right angle, those of fdlibm (`k_sin.c`, `k_cos.c`).
+#[inline(always)]
+fn sine(x: f64, angles: u64) -> f64 {
+    // Its lowest bits are an integer.
+    const WHOLE: f64 = 6_755_399_441_055_744.0;
+    // A right angle in two parts; products of the first one with 20 bits are exact.
+    const ANGLE: [f64; 2] = [1.570_796_326_734_125_6, 6.077_100_506_506_192e-11];
+    let nearest = x * std::f64::consts::FRAC_2_PI + WHOLE;
+    let angles = nearest.to_bits().wrapping_add(angles);
+    let nearest = nearest - WHOLE;
+    let rest = (x - nearest * ANGLE[0]) - nearest * ANGLE[1];
+    let square = rest * rest;
+    let polynomial = |factors: [f64; 5]| {
+        factors.into_iter().rev().fold(0.0, |sum, factor| sum * square + factor)
+    };
+    let sine = polynomial([
+        -1.666_666_666_666_663_2e-1,
+        8.333_333_333_322_49e-3,
+        -1.984_126_982_985_795e-4,
+        2.755_731_370_707_006_8e-6,
+        -2.505_076_025_340_686_3e-8,
+    ]);
+    let cosine = polynomial([
+        4.166_666_666_666_66e-2,
+        -1.388_888_888_887_411e-3,
+        2.480_158_728_947_673e-5,
+        -2.755_731_435_139_066_3e-7,
+        2.087_572_321_298_175e-9,
+    ]);
+    let sine = rest + rest * square * sine;
+    let cosine = 1.0 - 0.5 * square + square * square * cosine;
+    let value = if angles % 2 == 1 { cosine } else { sine };
+    f64::from_bits(value.to_bits() ^ (angles & 2) << 62)
 }

@@ -345,6 +345,15 @@ unsafe fn copy_bytes<const COUNT: usize>(
 /// The elements of the axis may be read and written there.
 #[inline(always)]
 unsafe fn copy_elements<T: Copy>(mut from: *const T, mut to: *mut T, axis: Axis) {
+    if axis.input_stride == 0 && axis.output_stride == 1 {
+        // SAFETY: as the caller promises; the loop becomes vector instructions.
+        let element = unsafe { from.read() };
+        for index in 0..axis.length {
+            // SAFETY: as above.
+            unsafe { to.wrapping_add(index).write(element) };
+        }
+        return;
+    }
     for _ in 0..axis.length {
         // SAFETY: as the caller promises; the last steps beyond are not used.
         unsafe { to.write(from.read()) };

@@ -19,7 +19,7 @@ pub struct Copies {
     /// By piece a table in which its bytes are looked up first, which brings them to the output's quantization. None
     /// at all, or of elements that are no bytes.
     pub tables: Vec<Option<TableMap>>,
-    /// Bytes of an element: 1, 2 or 4, if there are pieces.
+    /// Bytes of an element: 1, 2, 4 or 8, if there are pieces.
     pub element_size: usize,
     /// What the output is filled with first, where pieces do not cover it; nothing if they do.
     pub fill: Vec<u8>,
@@ -33,6 +33,9 @@ impl Copies {
             [a, b] => fill(team, [a, b], output.as_chunks_mut().0),
             // Whole words, so that the loop becomes vector instructions.
             [a, b, c, d] => fill(team, [a, b, c, d], output.as_chunks_mut().0),
+            [a, b, c, d, e, f, g, h] => {
+                fill(team, [a, b, c, d, e, f, g, h], output.as_chunks_mut().0);
+            }
             _ => {
                 let size = self.fill.len();
                 for block in team.pace().blocks(output.len() / size, size) {
@@ -64,7 +67,8 @@ impl PreparedKernel for Copies {
                     copy.run(team, part, output);
                 }
                 2 => copy.run::<u16>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
-                _ => copy.run::<u32>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
+                4 => copy.run::<u32>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
+                _ => copy.run::<u64>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
             }
         }
         Ok(())
@@ -86,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_no_piece_covers_is_filled() {
-        for size in [1, 2, 4, 3] {
+        for size in [1, 2, 4, 8, 3] {
             let element: Vec<u8> = (1..=size).collect();
             let kernel = Copies { fill: element.clone(), ..Copies::default() };
             let [found] = outputs(&kernel, &[], [5 * usize::from(size)]);

@@ -1,7 +1,7 @@
 //! [`ArgReduction`]: where the greatest or least element of each slice stands.
 
 use crate::parts::{Cut, for_each_rows};
-use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
+use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue, for_integers};
 use crate::team::Team;
 
 /// Which element is looked for.
@@ -78,14 +78,13 @@ impl PreparedKernel for ArgReduction {
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
         let (Self { which, sizes, .. }, output) = (*self, bytemuck::cast_slice_mut(output));
-        match self.elements {
+        for_integers!(
+            self.elements,
+            T => arg_extreme::<T>(team, which, sizes, inputs.of(0), output),
             ElementType::F32 => arg_extreme::<f32>(team, which, sizes, inputs.of(0), output),
-            ElementType::I32 => arg_extreme::<i32>(team, which, sizes, inputs.of(0), output),
-            ElementType::U8 | ElementType::Bool => {
-                arg_extreme::<u8>(team, which, sizes, inputs.of(0), output);
-            }
-            ElementType::I8 => arg_extreme::<i8>(team, which, sizes, inputs.of(0), output),
-        }
+            ElementType::F64 => arg_extreme::<f64>(team, which, sizes, inputs.of(0), output),
+            ElementType::Bool => arg_extreme::<u8>(team, which, sizes, inputs.of(0), output),
+        );
         Ok(())
     }
 }

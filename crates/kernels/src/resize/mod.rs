@@ -171,7 +171,7 @@ impl PreparedKernel for ResizeImages {
             ElementType::F32 => resized!(run_f32::<f32>),
             ElementType::U8 => resized!(run_8bit::<u8>),
             ElementType::I8 => resized!(run_8bit::<i8>),
-            ElementType::I32 | ElementType::Bool => panic!("elements that are not resized"),
+            other => panic!("elements of {}, which are not resized", other.name()),
         }
         Ok(())
     }

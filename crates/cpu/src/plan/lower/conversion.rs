@@ -1,29 +1,28 @@
-//! QUANTIZE and DEQUANTIZE.
+//! From one type of element to another: QUANTIZE, DEQUANTIZE and CAST.
 
 use super::softmax::around;
 use crate::graph::{Argument, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_hal::{ExtraParams, OperandType};
-use nnhal_kernels::Preparation;
-use nnhal_kernels::elementwise::{Dequantize, DequantizeChannels, Quantize};
+use nnhal_hal::ExtraParams;
+use nnhal_kernels::elementwise::{Cast, Dequantize, DequantizeChannels, Quantize};
+use nnhal_kernels::{ElementType, Preparation};
 
-/// Whether stored numbers are signed.
-fn is_signed(stored: Argument<'_>) -> Result<bool, Why> {
-    match stored.operand_type() {
-        OperandType::TensorQuant8Asymm => Ok(false),
-        OperandType::TensorQuant8AsymmSigned | OperandType::TensorQuant8Symm => Ok(true),
-        _ => Err(stored.of_other_type("8-bit integers")),
-    }
+/// How numbers are stored: in 8 or 16 bits.
+fn stored(argument: Argument<'_>) -> Result<ElementType, Why> {
+    let elements = argument.element_type().filter(|_| argument.is_quantized());
+    elements.ok_or_else(|| argument.of_other_type("integers of 8 or 16 bits with a scale"))
 }
 
 pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     let output = builder.graph.output(node, 0);
     let (set, quantization) = (builder.settings.instruction_set, output.quantization());
     let inputs = [node.inputs[0]];
-    Ok(match is_signed(output)? {
-        true => Draft::new(node, Quantize::<i8>::prepare(set, quantization), inputs),
-        false => Draft::new(node, Quantize::<u8>::prepare(set, quantization), inputs),
+    Ok(match stored(output)? {
+        ElementType::I8 => Draft::new(node, Quantize::<i8>::prepare(set, quantization), inputs),
+        ElementType::I16 => Draft::new(node, Quantize::<i16>::prepare(set, quantization), inputs),
+        ElementType::U16 => Draft::new(node, Quantize::<u16>::prepare(set, quantization), inputs),
+        _ => Draft::new(node, Quantize::<u8>::prepare(set, quantization), inputs),
     })
 }
 
@@ -40,8 +39,21 @@ pub(super) fn dequantizing(
         let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels")?;
         return Ok(Draft::new(node, DequantizeChannels::prepare(set, inner, scales), inputs));
     }
-    Ok(match is_signed(input)? {
-        true => Draft::new(node, Dequantize::<i8>::prepare(set, quantization), inputs),
-        false => Draft::new(node, Dequantize::<u8>::prepare(set, quantization), inputs),
+    Ok(match stored(input)? {
+        ElementType::I8 => Draft::new(node, Dequantize::<i8>::prepare(set, quantization), inputs),
+        ElementType::I16 => Draft::new(node, Dequantize::<i16>::prepare(set, quantization), inputs),
+        ElementType::U16 => Draft::new(node, Dequantize::<u16>::prepare(set, quantization), inputs),
+        _ => Draft::new(node, Dequantize::<u8>::prepare(set, quantization), inputs),
     })
+}
+
+/// Whether integers become the nearest that the type holds, or their lowest bits.
+pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node, saturates: bool) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
+    let elements =
+        |of: Argument<'_>| of.element_type().ok_or_else(|| of.of_other_type("real numbers"));
+    let (from, to) = (elements(input)?, elements(output)?);
+    let set = builder.settings.instruction_set;
+    let is_narrow = output.is_float16() && !input.is_float16();
+    Ok(Draft::new(node, Cast { set, from, to, saturates, is_narrow }, [node.inputs[0]]))
 }

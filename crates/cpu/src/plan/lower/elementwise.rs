@@ -90,6 +90,9 @@ pub(super) fn extreme(
 ) -> Result<Draft, Why> {
     let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
     let output = builder.graph.output(node, 0);
+    if [a, b].iter().all(|it| it.operand.quantized_as() == output.operand.quantized_as()) {
+        return super::integers::extreme(builder, node, which);
+    }
     let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
     let choice = match which {
         MaximumMinimum::Maximum => Choice::Greater,

@@ -27,9 +27,11 @@ use crate::graph::{Elements, Node, ValueId, Work, parts};
 use crate::passes;
 use crate::why::Why;
 use nnhal_driver::{EngineError, MemoryUse};
-use nnhal_hal::OperandType;
+use nnhal_kernels::elementwise::IntegerUnary;
 use nnhal_kernels::{Preparation, TooLarge};
 use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::extension::binary::Binary;
+use nnhal_ops::operations::extension::unary::Unary;
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one. What passes
 /// have made has one: they ask for no more than kernels do.
@@ -103,18 +105,24 @@ fn one(
     operation: &AnyOperation,
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
-    let is_int32 = builder.graph.values[node.outputs[0]].operand_type() == OperandType::TensorInt32;
+    let output = &builder.graph.values[node.outputs[0]];
+    let is_integer = output.integer_type().is_some();
     let is_float = node.inputs.first().is_some_and(|id| builder.graph.values[*id].is_float());
     match operation {
         AnyOperation::ArgMinMax(it) => rows::extremes(builder, node, it),
-        AnyOperation::Arithmetic(it) if is_int32 => Ok(integers::arithmetic(builder, node, it)),
+        AnyOperation::Arithmetic(it) if is_integer => integers::arithmetic(builder, node, it),
         AnyOperation::Arithmetic(it) if !is_float => elementwise::arithmetic(builder, node, it),
         AnyOperation::BatchMatmul(it) if !is_float => {
             matmul::quantized(builder, node, it, preparation)
         }
         AnyOperation::BatchSpace(it) => rearrange::batch_space(builder, node, it),
-        AnyOperation::Cast(_) => logic::cast(builder, node),
+        AnyOperation::Binary(it) if !matches!(it, Binary::Atan2 | Binary::Pow) => {
+            integers::binary(builder, node, *it)
+        }
+        // Integers that a type does not hold become the nearest that it does.
+        AnyOperation::Cast(_) => conversion::cast(builder, node, true),
         AnyOperation::ChannelShuffle(it) => rearrange::channel_shuffle(builder, node, it),
+        AnyOperation::Choice(_) => logic::select(builder, node, false),
         AnyOperation::Comparison(it) => logic::comparison(builder, node, *it),
         AnyOperation::Concatenation(it) => {
             movement::concatenation(builder, node, it.axis, parts(builder.graph, node))
@@ -122,15 +130,17 @@ fn one(
         AnyOperation::Convert(_) if fourier::is_of_complex(builder, node) => {
             Ok(fourier::part(builder, node, 0))
         }
+        AnyOperation::Convert(it) => conversion::cast(builder, node, it.saturates),
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
+        AnyOperation::Division(it) if !is_float => integers::quotient(builder, node, *it),
         AnyOperation::DynamicConv2d(it) => dynamic::convolution(builder, node, it, preparation),
         AnyOperation::DynamicFullyConnected(it) => {
             dynamic::fully_connected(builder, node, it, preparation)
         }
         AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
-        AnyOperation::Elementwise(it) if is_int32 => integers::elementwise(builder, node, *it),
+        AnyOperation::Elementwise(it) if is_integer => integers::elementwise(builder, node, *it),
         AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),
         AnyOperation::Gather(it) => rows::gathering(builder, node, it),
@@ -142,7 +152,7 @@ fn one(
         }
         AnyOperation::LogSoftmax(it) => softmax::lower(builder, node, it.beta, it.axis, true),
         AnyOperation::Logical(it) => Ok(logic::logical(builder, node, *it)),
-        AnyOperation::MaximumMinimum(it) if is_int32 => Ok(integers::extreme(builder, node, *it)),
+        AnyOperation::MaximumMinimum(it) if is_integer => integers::extreme(builder, node, *it),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
         AnyOperation::OfComplex(it) => Ok(fourier::of_complex(builder, node, *it)),
@@ -160,13 +170,16 @@ fn one(
         AnyOperation::Resize(it) => resize::lower(builder, node, it, preparation),
         AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),
         AnyOperation::RoiAlign(it) => detection::roi_align(builder, node, it),
-        AnyOperation::Select(_) => logic::select(builder, node),
+        AnyOperation::Select(_) => logic::select(builder, node, true),
         AnyOperation::Slice(it) => movement::slice(builder, node, it),
         AnyOperation::Softmax(it) => softmax::lower(builder, node, it.beta, it.axis, false),
         AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
         AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
         AnyOperation::TopKV2(it) => rows::greatest(builder, node, it),
         AnyOperation::Transpose(it) => movement::transpose(builder, node, it),
+        AnyOperation::Unary(Unary::Sign) if is_integer => {
+            integers::unary(builder, node, IntegerUnary::Sign)
+        }
         // What passes make of it has a kernel.
         _ => Err(passes::why_left(builder.graph, node, operation)),
     }

@@ -13,8 +13,8 @@ use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 /// The size of an argument's elements, if there is a copy for those.
 pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
     let size = argument.element_size();
-    let has_copy = matches!(size, 1 | 2 | 4);
-    has_copy.then_some(size).ok_or_else(|| argument.of_other_type("elements of 1, 2 or 4 bytes"))
+    let has_copy = matches!(size, 1 | 2 | 4 | 8);
+    has_copy.then_some(size).ok_or_else(|| argument.of_other_type("elements of 1, 2, 4 or 8 bytes"))
 }
 
 /// A single copy.

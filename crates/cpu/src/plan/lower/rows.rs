@@ -2,7 +2,7 @@
 
 use super::movement::copied_size;
 use super::softmax::around;
-use crate::graph::{Argument, Node};
+use crate::graph::Node;
 use crate::plan::{Builder, Draft, Operand};
 use crate::why::Why;
 use nnhal_kernels::ElementType;
@@ -51,12 +51,6 @@ pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft 
     Draft::of_arguments(builder.graph, node, kernel, &[0, 1, 2])
 }
 
-/// What elements are, where they are compared.
-fn compared(argument: Argument<'_>) -> Result<ElementType, Why> {
-    let elements = argument.element_type().filter(|it| *it != ElementType::Bool);
-    elements.ok_or_else(|| argument.of_other_type("floats, TENSOR_INT32 or 8-bit integers"))
-}
-
 pub(super) fn extremes(
     builder: &Builder<'_, '_>,
     node: &Node,
@@ -67,7 +61,9 @@ pub(super) fn extremes(
         Extreme::Max => ArgExtreme::Max,
         Extreme::Min => ArgExtreme::Min,
     };
-    let (sizes, elements) = (around(&input, it.axis), compared(input)?);
+    let elements = input.element_type().filter(|it| *it != ElementType::Bool);
+    let elements = elements.ok_or_else(|| input.of_other_type("real numbers"))?;
+    let sizes = around(&input, it.axis);
     // Of no elements there is no extreme.
     if sizes[1] == 0 {
         return Err(input.empty());
@@ -77,7 +73,8 @@ pub(super) fn extremes(
 
 pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
-    let elements = compared(input)?;
+    let elements = input.element_type().filter(|it| TopK::takes(*it));
+    let elements = elements.ok_or_else(|| input.of_other_type("numbers of up to 32 bits"))?;
     let length = *input.dimensions.last().ok_or_else(|| input.of_other_rank("1 or more"))?;
     let (length, count) = (length as usize, it.k as usize);
     if count == 0 || count > length {

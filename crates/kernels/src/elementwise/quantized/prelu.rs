@@ -1,7 +1,7 @@
 //! [`QuantizedPrelu`]: PRELU of quantized tensors.
 
 use super::sum::{clamped, for_each_vector};
-use super::table::recoded_operand;
+use super::table::recoded;
 use super::{QuantizedProduct, Table, TableMap};
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand};
@@ -55,7 +55,7 @@ impl<T: Byte> PairFunction for QuantizedPrelu<T> {
     fn run(&self, pairs: &Broadcast, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
         pairs.by_block(team, inputs, output, |isa, [x, alpha], output| {
             let mut room = [T::zeroed(); BLOCK];
-            let above = recoded_operand(Some(&self.above), x, &mut room);
+            let above = recoded(Some(&self.above), x, &mut room);
             isa.run(Part { below: self.below, x, alpha, above, output });
         });
     }

@@ -1,7 +1,7 @@
 //! [`Recoded`]: two 8-bit tensors that are brought to one quantization and then combined.
 
 use super::TableMap;
-use super::table::recoded_operand;
+use super::table::recoded;
 use crate::broadcast::BLOCK;
 use crate::elementwise::pairs::{Broadcast, PairFunction, each_pair};
 use crate::team::Team;
@@ -50,8 +50,8 @@ impl<T: Byte> PairFunction for Recoded<T> {
             let mut blocks = [[T::zeroed(); BLOCK]; 2];
             let [room_of_a, room_of_b] = &mut blocks;
             let [table_of_a, table_of_b] = self.tables.each_ref().map(Option::as_ref);
-            let a = recoded_operand(table_of_a, a, room_of_a);
-            let b = recoded_operand(table_of_b, b, room_of_b);
+            let a = recoded(table_of_a, a, room_of_a);
+            let b = recoded(table_of_b, b, room_of_b);
             match self.choice {
                 Choice::Greater => each_pair(isa, [a, b], output, &T::max),
                 Choice::Lesser => each_pair(isa, [a, b], output, &T::min),

@@ -100,29 +100,22 @@ impl TableMap {
     }
 }
 
-/// The elements of a block after their table, which those of more than a byte have not.
+/// What an operand contributes to a block after its table, which elements of more than a byte have not.
 pub(crate) fn recoded<'a, T: Pod>(
-    table: Option<&TableMap>,
-    elements: &'a [T],
-    room: &'a mut [T; BLOCK],
-) -> &'a [T] {
-    let Some(table) = table else { return elements };
-    let room = &mut room[..elements.len()];
-    table.map(bytemuck::cast_slice(elements), bytemuck::cast_slice_mut(room));
-    room
-}
-
-/// As [`recoded`], of an operand.
-pub(super) fn recoded_operand<'a, T: Pod>(
     table: Option<&TableMap>,
     operand: Operand<'a, T>,
     room: &'a mut [T; BLOCK],
 ) -> Operand<'a, T> {
+    let Some(table) = table else { return operand };
     match operand {
-        Operand::Elements(elements) => Operand::Elements(recoded(table, elements, room)),
-        Operand::Same(element) => Operand::Same(table.map_or(element, |table| {
-            bytemuck::cast(table.table.0[usize::from(bytemuck::cast::<T, u8>(element))])
-        })),
+        Operand::Elements(elements) => {
+            let room = &mut room[..elements.len()];
+            table.map(bytemuck::cast_slice(elements), bytemuck::cast_slice_mut(room));
+            Operand::Elements(room)
+        }
+        Operand::Same(element) => Operand::Same(bytemuck::cast(
+            table.table.0[usize::from(bytemuck::cast::<T, u8>(element))],
+        )),
     }
 }
 
