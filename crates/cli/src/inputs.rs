@@ -315,12 +315,13 @@ fn from_file(
         };
         let about = |error: nnhal::Error| CliError::Input(format!("{shown}: {error}"));
         // Before any element is read.
-        let most = file.shape().iter().try_fold(1_usize, |count, it| count.checked_mul(*it));
-        let expected = wanted.map(|shape| shape.iter().product::<usize>());
-        if expected.is_some_and(|expected| most != Some(expected)) {
-            check_shape(info, wanted.unwrap_or_default(), file.shape())?;
+        match wanted {
+            Some(wanted) if count(wanted) != count(file.shape()) => {
+                check_shape(info, wanted, file.shape())?;
+            }
+            Some(_) => {}
+            None => check_count(info, file.shape())?,
         }
-        check_count(info, file.shape())?;
         let tensor = file.read()?;
         let (found, expected) = (tensor.data_type(), info.data_type);
         let converted = match found == expected {
@@ -434,11 +435,13 @@ fn check_lengths(info: &TensorInfo, found: &[usize]) -> Result<()> {
     Err(CliError::Input(format!("input {name}: shape is {found:?}, expected [{expected}]")))
 }
 
+/// The number of a shape's elements; `None`: more than can be counted.
+fn count(lengths: &[usize]) -> Option<usize> {
+    lengths.iter().try_fold(1_usize, |count, length| count.checked_mul(*length))
+}
+
 /// Refuses an array that has other elements than any value of an input, before it is read.
 fn check_count(info: &TensorInfo, found: &[usize]) -> Result<()> {
-    let count = |lengths: &[usize]| {
-        lengths.iter().try_fold(1_usize, |count, length| count.checked_mul(*length))
-    };
     let known = open_lengths(info).iter().copied().collect::<Option<Vec<usize>>>();
     if known.is_none_or(|known| count(&known) == count(found)) {
         return Ok(());
