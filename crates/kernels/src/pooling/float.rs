@@ -1,6 +1,7 @@
 //! [`FloatPooling`].
 #![allow(unsafe_code)]
 
+use super::few_channels::{self, Fold};
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
 use crate::lines::Line;
@@ -55,7 +56,11 @@ impl Kernel for Reduce<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        let are_few = few_channels::are_few(&self.pixels);
         match self.pooling.reduction {
+            Reduction::Average if are_few => self.reduce_few::<S, 0>(simd),
+            Reduction::Max if are_few => self.reduce_few::<S, 1>(simd),
+            Reduction::L2 if are_few => self.reduce_few::<S, 2>(simd),
             Reduction::Average => self.reduce::<S, 0>(simd),
             Reduction::Max => self.reduce::<S, 1>(simd),
             Reduction::L2 => self.reduce::<S, 2>(simd),
@@ -63,7 +68,68 @@ impl Kernel for Reduce<'_> {
     }
 }
 
+/// As `WHAT` of [`Reduce::reduce`], clamped to a range.
+#[derive(Clone, Copy)]
+struct Clamped<const WHAT: u8>((f32, f32));
+
+impl<const WHAT: u8> Fold<f32> for Clamped<WHAT> {
+    type Sum = f32;
+    const COUNTS: bool = WHAT != 1;
+
+    #[inline(always)]
+    fn nothing(self) -> f32 {
+        if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 }
+    }
+
+    #[inline(always)]
+    fn of(value: f32) -> f32 {
+        if WHAT == 2 { value * value } else { value }
+    }
+
+    #[inline(always)]
+    fn join(value: f32, sum: f32) -> f32 {
+        match WHAT {
+            1 if value > sum => value,
+            1 => sum,
+            _ => value + sum,
+        }
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(self, simd: S, sums: &[f32], count: usize, output: &mut [f32]) {
+        for (sums, output) in sums.chunks(S::LANES).zip(output.chunks_mut(S::LANES)) {
+            if output.len() == S::LANES {
+                simd.store(self.result(simd, simd.load(sums), count), output);
+            } else {
+                let sums = simd.load_partial(&sums[..output.len()], 0.0);
+                simd.store_partial(self.result(simd, sums, count), output);
+            }
+        }
+    }
+}
+
+impl<const WHAT: u8> Clamped<WHAT> {
+    /// What sums of this many elements become.
+    #[inline(always)]
+    fn result<S: Simd>(self, simd: S, sum: S::F, count: usize) -> S::F {
+        #[allow(clippy::cast_precision_loss)] // Counts of pixels; the rounding does not matter.
+        let count = simd.splat(count.max(1) as f32);
+        let value = match WHAT {
+            0 => simd.div(sum, count),
+            1 => sum,
+            _ => simd.sqrt(simd.div(sum, count)),
+        };
+        let (low, high) = self.0;
+        functions::clamp(simd, value, simd.splat(low), simd.splat(high))
+    }
+}
+
 impl Reduce<'_> {
+    #[inline(always)]
+    fn reduce_few<S: Simd, const WHAT: u8>(self, simd: S) {
+        few_channels::reduce(simd, &self.pixels, Clamped::<WHAT>(self.pooling.range));
+    }
+
     /// 0: the average, 1: the greatest, 2: L2.
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
@@ -135,17 +201,7 @@ impl Reduce<'_> {
                 *all = if WHAT == 1 { simd.max(row, *all) } else { simd.add(*all, row) };
             }
         }
-        let (low, high) = self.pooling.range;
-        #[allow(clippy::cast_precision_loss)] // Counts of pixels; the rounding does not matter.
-        let count = simd.splat(window.count().max(1) as f32);
-        for value in &mut all {
-            *value = match WHAT {
-                0 => simd.div(*value, count),
-                1 => *value,
-                _ => simd.sqrt(simd.div(*value, count)),
-            };
-            *value = functions::clamp(simd, *value, simd.splat(low), simd.splat(high));
-        }
-        all
+        let clamped = Clamped::<WHAT>(self.pooling.range);
+        all.map(|value| clamped.result(simd, value, window.count()))
     }
 }

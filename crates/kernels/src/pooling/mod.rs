@@ -3,6 +3,7 @@
 //!
 //! Padding is not seen: it adds nothing, and a mean does not count it.
 
+mod few_channels;
 mod float;
 mod quantized;
 mod small_windows;
@@ -77,6 +78,11 @@ impl Shape {
         inside(first)..inside(end)
     }
 
+    /// How many pixels a window sees at most.
+    fn taps(&self) -> usize {
+        self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1])
+    }
+
     /// # Panics
     /// If they are beyond what can be addressed.
     fn input_pixels(&self) -> usize {
@@ -105,7 +111,7 @@ impl Shape {
             return;
         }
         let (output, stride) = (DisjointOutput::new(output.values), output.pixel_stride);
-        let taps = self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1]);
+        let taps = self.taps();
         let total = taps.saturating_mul(self.output_pixels()).saturating_mul(self.channels);
         let tasks = even_tasks(total / WORK_OF_TASK, team.threads(), 2);
         let rows = self.batch * self.output[0];

@@ -1,6 +1,7 @@
 //! [`QuantizedPooling`].
 #![allow(unsafe_code)]
 
+use super::few_channels::{self, Fold};
 use super::small_windows::{self, BLOCK, Means, Taps};
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
@@ -75,9 +76,84 @@ impl<T: Byte> Kernel for Reduce<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match self.pooling.reduction {
+        let QuantizedPooling { shape, range, center, reduction, .. } = *self.pooling;
+        let are_few = few_channels::are_few(&self.pixels);
+        match reduction {
+            Reduction::Max if are_few => {
+                let range = (T::nearest(range.0), T::nearest(range.1));
+                few_channels::reduce(simd, &self.pixels, Greatest(range));
+            }
             Reduction::Max => self.reduce::<S, true>(simd),
+            _ if are_few && shape.taps() <= LARGEST_WINDOW => {
+                few_channels::reduce(simd, &self.pixels, Means { center, range });
+            }
             _ => self.reduce::<S, false>(simd),
+        }
+    }
+}
+
+/// The greatest element, clamped to a range.
+#[derive(Clone, Copy)]
+struct Greatest<T>((T, T));
+
+impl<T: Byte> Fold<T> for Greatest<T> {
+    type Sum = T;
+    const COUNTS: bool = false;
+
+    /// Less is not a result.
+    #[inline(always)]
+    fn nothing(self) -> T {
+        self.0.0
+    }
+
+    #[inline(always)]
+    fn of(value: T) -> T {
+        value
+    }
+
+    #[inline(always)]
+    fn join(value: T, sum: T) -> T {
+        value.max(sum)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(self, _: S, sums: &[T], _: usize, output: &mut [T]) {
+        for (output, greatest) in output.iter_mut().zip(sums) {
+            *output = (*greatest).min(self.0.1).max(self.0.0);
+        }
+    }
+}
+
+impl<T: Byte> Fold<T> for Means {
+    type Sum = i32;
+    const COUNTS: bool = true;
+
+    #[inline(always)]
+    fn nothing(self) -> i32 {
+        0
+    }
+
+    #[inline(always)]
+    fn of(value: T) -> i32 {
+        value.wide()
+    }
+
+    #[inline(always)]
+    fn join(value: i32, sum: i32) -> i32 {
+        value.wrapping_add(sum)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(self, simd: S, sums: &[i32], count: usize, output: &mut [T]) {
+        let Self { center, range: (low, high) } = self;
+        for (index, output) in output.chunks_mut(S::LANES).enumerate() {
+            let mean = mean(simd, simd.iload(&sums[index * S::LANES..]), count, center);
+            let mean = simd.imax(simd.isplat(low), simd.imin(simd.isplat(high), mean));
+            if output.len() == S::LANES {
+                T::store(simd, mean, output);
+            } else {
+                store_bytes_partial(simd, mean, output);
+            }
         }
     }
 }

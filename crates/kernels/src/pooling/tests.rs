@@ -34,9 +34,9 @@ fn expected<T: Copy, U>(
     output
 }
 
-fn check_floats(shape: &Shape, gap: usize, seed: u64) {
+fn check_floats(shape: &Shape, gaps: [usize; 2], seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let stride = shape.channels + gap;
+    let [stride, output_stride] = gaps.map(|gap| shape.channels + gap);
     let input: Vec<f32> =
         (0..shape.input_pixels() * stride).map(|_| random.f32() * 8.0 - 4.0).collect();
     let range = (-1.5, 3.0);
@@ -54,11 +54,11 @@ fn check_floats(shape: &Shape, gap: usize, seed: u64) {
         });
         for set in InstructionSet::available() {
             let pooling = FloatPooling::prepare(set, *shape, reduction, range);
-            let mut output = vec![9.0; shape.output_pixels() * stride];
+            let mut output = vec![9.0; shape.output_pixels() * output_stride];
             let input = Image { values: &input, pixel_stride: stride };
-            let values = ImageMut { values: &mut output, pixel_stride: stride };
+            let values = ImageMut { values: &mut output, pixel_stride: output_stride };
             pooling.run(&mut Team::new(2), Images::new(input, values), &mut []);
-            for (pixel, found) in output.chunks(stride.max(1)).enumerate() {
+            for (pixel, found) in output.chunks(output_stride.max(1)).enumerate() {
                 let expected = &expected[pixel * shape.channels..][..shape.channels];
                 for (found, expected) in found.iter().zip(expected) {
                     let near = (f64::from(*found) - expected).abs() < 3e-6;
@@ -70,9 +70,9 @@ fn check_floats(shape: &Shape, gap: usize, seed: u64) {
     }
 }
 
-fn check_bytes<T: Byte>(shape: &Shape, gap: usize, seed: u64) {
+fn check_bytes<T: Byte>(shape: &Shape, gaps: [usize; 2], seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let stride = shape.channels + gap;
+    let [stride, output_stride] = gaps.map(|gap| shape.channels + gap);
     let input: Vec<T> = (0..shape.input_pixels() * stride)
         .map(|_| T::nearest(random.i32(T::RANGE.0..=T::RANGE.1)))
         .collect();
@@ -91,11 +91,11 @@ fn check_bytes<T: Byte>(shape: &Shape, gap: usize, seed: u64) {
         });
         for set in InstructionSet::available() {
             let pooling = QuantizedPooling::<T>::prepare(set, *shape, reduction, range);
-            let mut output = vec![T::nearest(9); shape.output_pixels() * stride];
+            let mut output = vec![T::nearest(9); shape.output_pixels() * output_stride];
             let input = Image { values: &input, pixel_stride: stride };
-            let values = ImageMut { values: &mut output, pixel_stride: stride };
+            let values = ImageMut { values: &mut output, pixel_stride: output_stride };
             pooling.run(&mut Team::new(2), Images::new(input, values), &mut []);
-            for (pixel, found) in output.chunks(stride.max(1)).enumerate() {
+            for (pixel, found) in output.chunks(output_stride.max(1)).enumerate() {
                 let expected = &expected[pixel * shape.channels..][..shape.channels];
                 assert_eq!(&found[..shape.channels], expected, "{set} {reduction:?} {shape:?}");
                 assert!(found[shape.channels..].iter().all(|gap| *gap == T::nearest(9)));
@@ -104,17 +104,18 @@ fn check_bytes<T: Byte>(shape: &Shape, gap: usize, seed: u64) {
     }
 }
 
-fn check(shape: &Shape, gap: usize, seed: u64) {
-    check_floats(shape, gap, seed);
-    check_bytes::<u8>(shape, gap, seed);
-    check_bytes::<i8>(shape, gap, seed);
+/// Gaps are what is between a pixel's channels and the next pixel, of input and output.
+fn check(shape: &Shape, gaps: [usize; 2], seed: u64) {
+    check_floats(shape, gaps, seed);
+    check_bytes::<u8>(shape, gaps, seed);
+    check_bytes::<i8>(shape, gaps, seed);
 }
 
 #[test]
 fn windows_of_models() {
-    check(&Shape::global(1, [7, 7], 1280), 0, 1);
-    check(&Shape::global(2, [20, 17], 5), 3, 2);
-    check(&Shape::global(1, [0, 0], 3), 0, 2);
+    check(&Shape::global(1, [7, 7], 1280), [0; 2], 1);
+    check(&Shape::global(2, [20, 17], 5), [3; 2], 2);
+    check(&Shape::global(1, [0, 0], 3), [0; 2], 2);
     let three = Shape {
         batch: 1,
         input: [17, 17],
@@ -124,15 +125,34 @@ fn windows_of_models() {
         stride: [1, 1],
         padding_before: [1, 1],
     };
-    check(&three, 0, 3);
-    check(&Shape { output: [8, 8], stride: [2, 2], padding_before: [0, 0], ..three }, 30, 4);
+    check(&three, [0; 2], 3);
+    check(&Shape { output: [8, 8], stride: [2, 2], padding_before: [0, 0], ..three }, [30; 2], 4);
+}
+
+#[test]
+fn long_rows_of_few_channels() {
+    // Longer than what is worked on at a time, as windows are and what is between them.
+    let row = Shape {
+        batch: 2,
+        input: [3, 700],
+        output: [2, 700],
+        channels: 3,
+        filter: [2, 4],
+        stride: [1, 1],
+        padding_before: [0, 1],
+    };
+    check(&row, [0; 2], 1);
+    check(&Shape { output: [2, 349], stride: [1, 2], ..row }, [2, 0], 2);
+    check(&Shape { output: [2, 14], stride: [1, 50], filter: [2, 60], ..row }, [0; 2], 3);
+    check(&Shape { output: [2, 3], filter: [2, 699], channels: 5, ..row }, [0; 2], 4);
+    check(&Shape { channels: 63, stride: [1, 3], output: [2, 234], ..row }, [0; 2], 5);
 }
 
 #[test]
 fn windows_larger_than_what_floats_sum() {
     let shape = Shape::global(1, [257, 259], 2);
-    check_bytes::<u8>(&shape, 0, 1);
-    check_bytes::<i8>(&shape, 1, 2);
+    check_bytes::<u8>(&shape, [0; 2], 1);
+    check_bytes::<i8>(&shape, [1; 2], 2);
 }
 
 #[test]
@@ -160,12 +180,12 @@ proptest! {
         filter in proptest::array::uniform2(1..5_usize),
         stride in proptest::array::uniform2(1..4_usize),
         padding in proptest::array::uniform2(0..4_usize),
-        gap in 0..3_usize,
+        gaps in [0..3_usize, 0..3_usize],
         seed: u64,
     ) {
         check(&Shape {
             batch, input, output, channels, filter, stride,
             padding_before: [padding[0].min(filter[0] - 1), padding[1].min(filter[1] - 1)],
-        }, gap, seed);
+        }, gaps, seed);
     }
 }
