@@ -236,6 +236,7 @@ fn matrices(
         signedness,
         zero_points,
         of_outputs,
+        None,
         preparation,
     )
 }
@@ -272,7 +273,7 @@ fn sums_of_8_bit_products() {
         });
         let mut scratch = Lines::with_bytes(matrices.scratch_bytes());
         asks("8-bit matrices", |team| {
-            matrices.run(team, &ones, &ones, &mut output, scratch.lines_mut());
+            matrices.run(team, &ones, &ones, &[], &mut output, scratch.lines_mut());
         });
         for (what, rounded) in rounded {
             let mut scratch = Lines::with_bytes(rounded.scratch_bytes());

@@ -10,14 +10,19 @@ use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
 use crate::team::{Pace, part};
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
+use std::ops::Range;
 
 /// Finding out which matrices are multiplied takes as long as this many products.
 const WORK_OF_PAIR: usize = 8;
 
+/// Multiplications of a product that is not worth packing a matrix for.
+const SMALL_PRODUCT: usize = 512;
+
 /// Bytes of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 20;
 
-/// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that are one behind the other.
+/// Products `output[M][N] = x[M][K] * y[K][N]`, to whose sums a bias `[N]` may be added, of matrices that are one behind the
+/// other.
 #[derive(Debug)]
 pub struct BatchMatmul {
     /// Of each product the numbers of its x and its y.
@@ -31,6 +36,10 @@ pub struct BatchMatmul {
     signedness: Signedness,
     zero_points: [i32; 2],
     requantization: Requantization,
+    has_bias: bool,
+    /// How many parts the rows of each product are cut into, which different tasks may compute.
+    parts: usize,
+    tasks: usize,
     packed: Option<Packed>,
 }
 
@@ -39,7 +48,6 @@ pub struct BatchMatmul {
 struct Packed {
     /// How y is packed; without weights of its own.
     matrix: Matrix,
-    tasks: usize,
     /// Scratch memory of a task, in lines.
     lines: Parts,
 }
@@ -57,6 +65,14 @@ struct Parts {
     wide: usize,
 }
 
+/// What some rows of a product are made of.
+struct Factors<'a> {
+    x: &'a [u8],
+    y: &'a [u8],
+    bias: Option<&'a [i32]>,
+    rows: Range<usize>,
+}
+
 /// Rows of x that are multiplied together.
 const ROWS: usize = 12 * TILE_ROWS;
 
@@ -69,7 +85,8 @@ impl Parts {
 impl BatchMatmul {
     /// Cuts `count` products of the sizes `[M, K, N]` into tasks; `products` are, in the order of the
     /// outputs, the numbers of x and y. Inputs and outputs are of one signedness; `transposed` says
-    /// whether x is stored as `[K][M]` and y as `[N][K]`.
+    /// whether x is stored as `[K][M]` and y as `[N][K]`. If there is a bias, `greatest_bias` is what no magnitude of it is
+    /// beyond.
     ///
     /// # Errors
     /// If it takes more memory than it may, or the matrices are larger than memory.
@@ -86,6 +103,7 @@ impl BatchMatmul {
         signedness: Signedness,
         zero_points: [i32; 2],
         requantization: Requantization,
+        greatest_bias: Option<u32>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let (set, threads) = (preparation.set(), preparation.threads());
@@ -113,8 +131,14 @@ impl BatchMatmul {
         }
         assert_eq!(requantization.multipliers.len(), 1, "one multiplier");
         requantization.check(1, signedness);
-        let variant =
-            Variant::of(set, inner).filter(|_| ![batch, rows, inner, columns].contains(&0));
+        // None of the sizes is zero, then.
+        let is_large = [rows, inner, columns].into_iter().fold(batch.min(1), usize::saturating_mul)
+            > SMALL_PRODUCT;
+        let variant = Variant::of(set, inner).filter(|_| is_large);
+        let wanted = if threads > 1 { threads * TASKS_BY_THREAD } else { 1 };
+        // Each part packs y.
+        let parts = wanted.div_ceil(batch.max(1)).clamp(1, rows.div_ceil(ROWS).max(1));
+        let tasks = batch.saturating_mul(parts).min(wanted);
         let packed = |variant| -> Result<_, TooLarge> {
             let [x, y] = zero_points.map(|zero_point| Activations { signedness, zero_point });
             let matrix = Matrix::at_run_time(
@@ -122,31 +146,35 @@ impl BatchMatmul {
                 [inner, columns],
                 [x, y],
                 &requantization,
+                greatest_bias.unwrap_or(0),
                 preparation,
             )?;
+            let of_part = rows.div_ceil(parts);
             let is_copied = transposed[0] || !inner.is_multiple_of(4);
             let lines = Parts {
                 weights: matrix.weight_bytes().div_ceil(LINE_BYTES),
                 lanes: matrix.lane_bytes().div_ceil(LINE_BYTES),
                 rows: if is_copied {
-                    (rows * inner.next_multiple_of(4)).div_ceil(LINE_BYTES)
+                    (of_part * inner.next_multiple_of(4)).div_ceil(LINE_BYTES)
                 } else {
                     0
                 },
                 wide: matrix
                     .copied_row_bytes()
-                    .map_or(0, |bytes| (rows.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
+                    .map_or(0, |bytes| (of_part.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
             };
-            let tasks = batch.min(if threads > 1 { threads * TASKS_BY_THREAD } else { 1 });
             // Each task has scratch memory of its own, of all of which there should not be much more
             // than operands.
             let operands = (rows + columns).saturating_mul(inner).saturating_mul(batch);
             let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4)) / LINE_BYTES;
             let tasks = tasks.min((affordable / lines.sum().max(1)).max(1));
             preparation.check_scratch::<Line>(&[tasks, lines.sum()])?;
-            Ok(Packed { matrix, tasks, lines })
+            Ok((tasks, Packed { matrix, lines }))
         };
-        let packed = variant.map(packed).transpose()?;
+        let (tasks, packed) = match variant.map(packed).transpose()? {
+            Some((tasks, packed)) => (tasks, Some(packed)),
+            None => (tasks, None),
+        };
         Ok(Self {
             products,
             operands,
@@ -155,6 +183,9 @@ impl BatchMatmul {
             signedness,
             zero_points,
             requantization,
+            has_bias: greatest_bias.is_some(),
+            parts,
+            tasks,
             packed,
         })
     }
@@ -164,19 +195,21 @@ impl BatchMatmul {
         self.packed.as_ref().map_or("portable", |packed| packed.matrix.variant.name())
     }
 
-    /// Computes all products.
+    /// Computes all products; the bias is not read if there is none.
     ///
     /// # Panics
-    /// If an operand, the output or the scratch memory is too small.
+    /// If an operand, the bias, the output or the scratch memory is too small.
     pub fn run(
         &self,
         team: &mut Team,
         x: &[u8],
         y: &[u8],
+        bias: &[i32],
         output: &mut [u8],
         scratch: &mut [Line],
     ) {
         let [rows, inner, columns] = self.sizes;
+        assert!(!self.has_bias || bias.len() == columns, "the bias has another length");
         let ([x_count, y_count], batch) = (self.operands, self.products.len());
         assert!(x.len() >= x_count * rows * inner, "x is too small");
         assert!(y.len() >= y_count * inner * columns, "y is too small");
@@ -185,76 +218,99 @@ impl BatchMatmul {
             return;
         }
         let output = DisjointOutput::new(output);
-        let (tasks, lines) =
-            self.packed.as_ref().map_or((batch, 0), |packed| (packed.tasks, packed.lines.sum()));
+        let (items, tasks) = (batch * self.parts, self.tasks);
+        let lines = self.packed.as_ref().map_or(0, |packed| packed.lines.sum());
         for_each_task(team, tasks, (scratch, lines), |task, scratch, stop| {
             let mut pace = Pace::new(stop);
-            for index in part(batch, tasks, task) {
+            // The y that the scratch memory has.
+            let mut packed_y = None;
+            for item in part(items, tasks, task) {
+                let (index, some) = (item / self.parts, item % self.parts);
                 let [of_x, of_y] = self.products[index];
-                let x = &x[of_x * rows * inner..][..rows * inner];
-                let y = &y[of_y * inner * columns..][..inner * columns];
-                // SAFETY: every product has its own output, and is one task's.
-                let to = unsafe { output.slice(index * rows * columns, rows * columns) };
+                let some = part(rows, self.parts, some);
+                let operands = Factors {
+                    x: &x[of_x * rows * inner..][..rows * inner],
+                    y: &y[of_y * inner * columns..][..inner * columns],
+                    bias: if self.has_bias { Some(bias) } else { None },
+                    rows: some.clone(),
+                };
+                let start = (index * rows + some.start) * columns;
+                // SAFETY: every row of every product has its own output, and is one task's.
+                let to = unsafe { output.slice(start, some.len() * columns) };
                 match &self.packed {
-                    None => self.portable(x, y, to, &mut pace),
-                    Some(packed) => self.multiply(packed, [x, y], to, scratch, &mut pace),
+                    None => self.portable(operands, to, &mut pace),
+                    Some(packed) => {
+                        let is_packed = packed_y == Some(of_y);
+                        self.multiply(packed, operands, is_packed, to, scratch, &mut pace);
+                        packed_y = Some(of_y);
+                    }
                 }
             }
         });
     }
 
     /// By the definition.
-    fn portable(&self, x: &[u8], y: &[u8], output: &mut [u8], pace: &mut Pace<'_>) {
-        let [rows, inner, columns] = self.sizes;
-        let [zero_x, zero_y] = self.zero_points;
-        for (at, output) in output.iter_mut().enumerate() {
-            let (row, column) = (at / columns, at % columns);
-            let mut sum = 0_i32;
-            if pace.is_over(1) {
-                return;
-            }
-            for block in pace.blocks(inner, 1) {
-                for k in block {
-                    let x = if self.transposed[0] { x[k * rows + row] } else { x[row * inner + k] };
-                    let y = if self.transposed[1] {
-                        y[column * inner + k]
-                    } else {
-                        y[k * columns + column]
-                    };
-                    let x = self.signedness.value(x) - zero_x;
-                    sum = sum.wrapping_add(x * (self.signedness.value(y) - zero_y));
+    fn portable(
+        &self,
+        Factors { x, y, bias, rows }: Factors<'_>,
+        output: &mut [u8],
+        pace: &mut Pace<'_>,
+    ) {
+        let [all_rows, inner, columns] = self.sizes;
+        let [of_x, of_y] = self.zero_points;
+        let signedness = self.signedness;
+        // From one row of x to the next and from one of its columns to the next; of y the other way round.
+        let [row_step, x_step] = if self.transposed[0] { [1, all_rows] } else { [inner, 1] };
+        let [column_step, y_step] = if self.transposed[1] { [inner, 1] } else { [1, columns] };
+        for (row, output) in rows.zip(output.chunks_exact_mut(columns)) {
+            for (column, output) in output.iter_mut().enumerate() {
+                if pace.is_over(1) {
+                    return;
                 }
+                let mut sum = bias.map_or(0, |bias| bias[column]);
+                for block in pace.blocks(inner, 1) {
+                    let x = x[row * row_step + block.start * x_step..].iter().step_by(x_step);
+                    let y = y[column * column_step + block.start * y_step..].iter().step_by(y_step);
+                    for (x, y) in x.zip(y).take(block.len()) {
+                        let x = i32::from(signedness.centred(of_x, *x));
+                        let y = i32::from(signedness.centred(of_y, *y));
+                        sum = sum.wrapping_add(x * y);
+                    }
+                }
+                *output = signedness.byte(self.requantization.apply(sum, 0));
             }
-            *output = self.signedness.byte(self.requantization.apply(sum, 0));
         }
     }
 
-    /// One product.
+    /// Some rows of a product; y may be packed already.
     fn multiply(
         &self,
         Packed { matrix, lines, .. }: &Packed,
-        [x, y]: [&[u8]; 2],
+        Factors { x, y, bias, rows }: Factors<'_>,
+        is_packed: bool,
         output: &mut [u8],
         scratch: &mut [Line],
         pace: &mut Pace<'_>,
     ) {
-        let [rows, inner, columns] = self.sizes;
+        let [all_rows, inner, columns] = self.sizes;
         let (weights, scratch) = scratch.split_at_mut(lines.weights);
         let (lanes, scratch) = scratch.split_at_mut(lines.lanes);
         let (copy, wide) = scratch.split_at_mut(lines.rows);
         let weights = bytemuck::cast_slice_mut::<_, u8>(weights);
         let lanes = &mut bytemuck::cast_slice_mut::<_, ChannelLanes>(lanes)[..];
-        matrix.pack_at_run_time(y, self.transposed[1], weights, lanes, pace);
+        if !is_packed {
+            matrix.pack_at_run_time(y, self.transposed[1], bias, weights, lanes, pace);
+        }
         let (x, row_bytes) = if lines.rows == 0 {
-            (x, inner)
+            (&x[rows.start * inner..], inner)
         } else {
             let row_bytes = inner.next_multiple_of(4);
             let copy = bytemuck::cast_slice_mut::<_, u8>(copy);
-            for (row, copy) in copy.chunks_exact_mut(row_bytes).take(rows).enumerate() {
+            for (row, copy) in rows.clone().zip(copy.chunks_exact_mut(row_bytes)) {
                 for block in pace.blocks(inner, 1) {
                     if self.transposed[0] {
                         for (k, to) in block.clone().zip(&mut copy[block]) {
-                            *to = x[k * rows + row];
+                            *to = x[k * all_rows + row];
                         }
                     } else {
                         copy[block.clone()].copy_from_slice(&x[row * inner..][block]);
@@ -265,7 +321,7 @@ impl BatchMatmul {
         };
         let output = DisjointOutput::new(output);
         let _tiles = matrix.set_up_tiles();
-        let mut row = 0;
+        let (mut row, rows) = (0, rows.len());
         while row < rows {
             let mut addresses = [std::ptr::null(); ROWS];
             let count = addresses.len().min(Table::pixels(1, inner)).min(rows - row);
@@ -310,20 +366,24 @@ impl BatchMatmul {
     }
 }
 
-/// Inputs: the left and the right factors.
+/// Inputs: the left and the right factors, and the bias if there is one.
 impl PreparedKernel for BatchMatmul {
     fn name(&self) -> String {
-        format!("batch matmul gemm {} {}", self.signedness.name(), self.kernel())
+        let operation =
+            if self.has_bias { "fully connected gemm with packing" } else { "batch matmul gemm" };
+        format!("{operation} {} {}", self.signedness.name(), self.kernel())
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], scratch) = operands.split();
-        self.run(team, inputs.of(0), inputs.of(1), output, bytemuck::cast_slice_mut(scratch));
+        let bias = if self.has_bias { inputs.of(2) } else { &[] };
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.run(team, inputs.of(0), inputs.of(1), bias, output, scratch);
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.packed.as_ref().map_or(0, |packed| packed.tasks * packed.lines.sum() * LINE_BYTES)
+        self.packed.as_ref().map_or(0, |packed| self.tasks * packed.lines.sum() * LINE_BYTES)
     }
 
     fn arithmetic(&self) -> u64 {
@@ -342,9 +402,10 @@ mod tests {
     proptest! {
         #[test]
         fn all_instruction_sets_agree(
-            products in prop::collection::vec([0_usize..3, 0_usize..3], 0..4), rows in 0_usize..120, inner in 0_usize..40,
+            products in prop::collection::vec([0_usize..3, 0_usize..3], 0..4),
+            rows in prop_oneof![9 => 0_usize..120, 1 => 380_usize..400], inner in 0_usize..40,
             columns in prop_oneof![0_usize..40, 0_usize..150], transposed: [bool; 2],
-            is_signed: bool, zero_points: [u8; 2], ends: [u8; 2], zero_point: u8,
+            is_signed: bool, zero_points: [u8; 2], ends: [u8; 2], zero_point: u8, has_bias: bool,
             mantissa in 1 << 30..=i32::MAX, exponent in prop_oneof![9 => -10..-5, 1 => -3..3],
         ) {
             let signedness = if is_signed { Signedness::Signed } else { Signedness::Unsigned };
@@ -360,14 +421,16 @@ mod tests {
             let mut bytes =
                 |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
             let (x, y) = (bytes(3 * rows * inner), bytes(3 * inner * columns));
+            let bias: Vec<i32> = (0..columns).map(|_| random.i32(-9999..=9999)).collect();
             let run = |set, threads| {
                 let product = BatchMatmul::prepare(
                     products.len(), products.clone(), [rows, inner, columns], transposed, signedness,
-                    zero_points.map(value), requantization.clone(), &mut Preparation::new(set, threads),
+                    zero_points.map(value), requantization.clone(), has_bias.then_some(9999),
+                    &mut Preparation::new(set, threads),
                 ).unwrap();
                 let mut output = vec![0; products.len() * rows * columns];
                 let mut scratch = Lines::with_bytes(product.scratch_bytes());
-                product.run(&mut Team::new(threads), &x, &y, &mut output, scratch.lines_mut());
+                product.run(&mut Team::new(threads), &x, &y, &bias, &mut output, scratch.lines_mut());
                 output
             };
             let expected = run(InstructionSet::Portable, 1);
@@ -392,6 +455,7 @@ mod tests {
                 Signedness::Unsigned,
                 [0, 0],
                 requantization.clone(),
+                None,
                 &mut preparation,
             )
             .err();
@@ -408,9 +472,11 @@ mod tests {
 
     #[test]
     fn values_by_hand() {
-        // [1 2] * [3; 4] with zero points 1 and 2: 0*1 + 1*2 = 2; twice that, plus 5.
+        // [1 2] * [3; 4] with zero points 1 and 2: 0*1 + 1*2 = 2; twice that, plus 5; with a bias of 3 twice that more.
         let requantization = Requantization::by(2.0, 5, Signedness::Unsigned);
-        for set in InstructionSet::available() {
+        for (set, (bias, expected)) in
+            InstructionSet::available().flat_map(|set| [(set, (None, 9)), (set, (Some(3), 15))])
+        {
             let product = BatchMatmul::prepare(
                 1,
                 [[0, 0]],
@@ -419,13 +485,15 @@ mod tests {
                 Signedness::Unsigned,
                 [1, 2],
                 requantization.clone(),
+                bias,
                 &mut Preparation::new(set, 1),
             )
             .unwrap();
             let mut output = [0];
             let mut scratch = Lines::with_bytes(product.scratch_bytes());
-            product.run(&mut Team::alone(), &[1, 2], &[3, 4], &mut output, scratch.lines_mut());
-            assert_eq!(output, [9], "{set}");
+            let scratch = scratch.lines_mut();
+            product.run(&mut Team::alone(), &[1, 2], &[3, 4], &[3], &mut output, scratch);
+            assert_eq!(output, [expected], "{set}");
         }
     }
 }

@@ -78,6 +78,7 @@ pub(super) fn quantized(
         signedness,
         [x, y].map(|input| input.operand.zero_point),
         requantization,
+        None,
         preparation,
     )?;
     Ok(Draft::new(node, product, node.inputs[..2].iter().copied()))

@@ -4,6 +4,7 @@ use super::convolution::{strides, transposed_strides};
 use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::ExtraParams;
+use nnhal_kernels::batch_matmul::quantized::BatchMatmul;
 use nnhal_kernels::convolution::quantized::{Convolution, Layer};
 use nnhal_kernels::depthwise::quantized::Depthwise;
 use nnhal_kernels::quantization::{Activations, Weights};
@@ -87,6 +88,32 @@ pub(super) fn lower(
     if !filter.is_constant() || !builder.graph.values[node.inputs[2]].is_constant() {
         let requantization = requantization(builder, node, bytes, preparation)?;
         let Bytes { input, weights, .. } = bytes;
+        let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+        let is_product = shape.is_matrix_product()
+            && !is_depthwise
+            && [shape.groups, requantization.multipliers.len()] == [1, 1]
+            && weights.signedness == input.signedness
+            && [strides.input, strides.output] == [inputs, outputs];
+        if is_product {
+            let greatest_bias = if builder.graph.values[node.inputs[2]].is_constant() {
+                let bias = bias(builder, node, preparation)?;
+                bias.iter().map(|bias| bias.unsigned_abs()).max().unwrap_or(0)
+            } else {
+                1 << 31
+            };
+            let kernel = BatchMatmul::prepare(
+                1,
+                [[0, 0]],
+                [shape.output_pixels(), inputs, outputs],
+                [false, true],
+                input.signedness,
+                [input.zero_point, weights.zero_point],
+                requantization,
+                Some(greatest_bias),
+                preparation,
+            )?;
+            return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
+        }
         let kernel = UnpackedConvolution::prepare(
             shape,
             *is_depthwise,

@@ -369,17 +369,20 @@ impl Matrix {
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
-    /// right side of products of two activations, which have one multiplier.
+    /// right side of products of two activations, which have one multiplier, and a bias that is then known and not beyond a
+    /// magnitude.
     pub(crate) fn at_run_time(
         variant: &'static Variant,
         [inner, columns]: [usize; 2],
         [left, right]: [Activations; 2],
         requantization: &Requantization,
+        greatest_bias: u32,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let (mut blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH), preparation)?;
         let bound = i64::try_from(inner).unwrap_or(i64::MAX);
         let bound = bound.saturating_mul(left.greatest() * right.greatest());
+        let bound = bound.saturating_add(greatest_bias.into());
         // What is the same for all columns; the bias is not.
         let group = ChannelGroup {
             requantization,
@@ -417,11 +420,12 @@ impl Matrix {
     }
 
     /// Packs a matrix `[inner, columns]`, or if it is transposed `[columns, inner]`, and what is
-    /// wanted of its columns.
+    /// wanted of its columns, to which a bias may be added.
     pub(crate) fn pack_at_run_time(
         &self,
         values: &[u8],
         is_transposed: bool,
+        bias: Option<&[i32]>,
         weights: &mut [u8],
         lanes: &mut [ChannelLanes],
         pace: &mut Pace<'_>,
@@ -471,8 +475,9 @@ impl Matrix {
                 let constant = self
                     .input_zero_point
                     .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
+                let bias = bias.map_or(0, |bias| bias[block.channel + index]);
                 lanes[block.lanes + vector].bias[lane] =
-                    constant.wrapping_add(block.form.sum_offset(SUM_OFFSET));
+                    constant.wrapping_add(bias).wrapping_add(block.form.sum_offset(SUM_OFFSET));
             }
         }
     }
