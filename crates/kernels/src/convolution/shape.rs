@@ -190,6 +190,11 @@ impl Shape {
         let operands = values(self.input_pixels(), self.input_channels)
             .saturating_add(values(self.output_pixels(), self.output_channels))
             .saturating_add(self.filter_values());
+        Self::is_small_beside(copied, operands)
+    }
+
+    /// Whether a copy of this many values is small beside operands of this many.
+    pub(crate) fn is_small_beside(copied: usize, operands: usize) -> bool {
         copied <= SMALL_COPY.max(operands.saturating_mul(MOST_COPIES))
     }
 

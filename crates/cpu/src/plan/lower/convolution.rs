@@ -1,16 +1,18 @@
 //! Convolutions.
 
-use crate::graph::{self, Convolution, Node, ValueId};
+use crate::graph::{self, Argument, Convolution, Node, ValueId, elements_before};
 use crate::plan::{Builder, Draft};
+use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
-use nnhal_kernels::convolution::float::Layer;
+use nnhal_kernels::convolution::float::{Convolution3d, Depth, Layer};
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use nnhal_kernels::separable_convolution::float::SeparableConvolution;
 use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
+use nnhal_ops::operations::Conv3d;
 use nnhal_ops::rules::activation_range;
 
 /// The epilogue of a kernel for floats.
@@ -83,6 +85,68 @@ pub(super) fn lower(
         preparation,
     )?;
     Ok(Draft::new(node, OfImages { kernel, strides }, inputs))
+}
+
+/// CONV_3D of floats whose filter and bias are constants.
+pub(super) fn volumes(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &Conv3d,
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    fn lengths(argument: Argument<'_>) -> Result<[usize; 5], Why> {
+        let lengths: Vec<usize> = argument.lengths();
+        lengths.try_into().map_err(|_| argument.of_other_rank("5"))
+    }
+    let [input, filter, bias] = [0, 1, 2].map(|position| builder.graph.input(node, position));
+    filter.expect_constant()?;
+    bias.expect_constant()?;
+    let output = lengths(builder.graph.output(node, 0))?;
+    let [[batch, depth, height, width, channels], of_filter] = [lengths(input)?, lengths(filter)?];
+    let windows = &convolution.windows;
+    let before = |axis: usize| {
+        let [of_input, of_filter] = [input.dimensions[1 + axis], filter.dimensions[axis]];
+        elements_before(windows[axis].padding(of_input, of_filter).0)
+    };
+    let depth = Depth {
+        batch,
+        input: depth,
+        output: output[1],
+        filter: of_filter[0],
+        stride: windows[0].stride as usize,
+        dilation: windows[0].dilation as usize,
+        padding_before: before(0),
+    };
+    let plane = Shape {
+        batch: 1,
+        input: [height, width],
+        input_channels: channels,
+        output: [output[2], output[3]],
+        output_channels: output[4],
+        filter: [of_filter[1], of_filter[2]],
+        stride: [1, 2].map(|axis| windows[axis].stride as usize),
+        dilation: [1, 2].map(|axis| windows[axis].dilation as usize),
+        padding_before: [before(1), before(2)],
+        groups: 1,
+    };
+    if !depth.suits(&plane) {
+        let found = "mostly over padding, or large".to_owned();
+        return Err(Why::Form { what: "the filter", found, expected: "mostly over volumes" });
+    }
+    let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let weights = value(1).weight_floats(preparation, &builder.scratch);
+    let filter = weights.ok_or_else(|| value(1).unreadable())?;
+    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let epilogue = float_epilogue(graph::Epilogue::Clamp(convolution.activation));
+    let layer = Layer { filter: &filter, bias: &bias, epilogue };
+    let kernel = Convolution3d::prepare(depth, &plane, layer, preparation)?;
+    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
+    let strides = PixelStrides {
+        input: stride(node.inputs[0], channels),
+        residual: 0,
+        output: stride(node.outputs[0], output[4]),
+    };
+    Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
 }
 
 pub(super) fn separable(

@@ -127,6 +127,9 @@ fn one(
         AnyOperation::Concatenation(it) => {
             movement::concatenation(builder, node, it.axis, parts(builder.graph, node))
         }
+        AnyOperation::Conv3d(it) if it.transposed_to.is_none() => {
+            convolution::volumes(builder, node, it, preparation)
+        }
         AnyOperation::Convert(_) if fourier::is_of_complex(builder, node) => {
             Ok(fourier::part(builder, node, 0))
         }

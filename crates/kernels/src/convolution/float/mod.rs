@@ -5,6 +5,7 @@ mod pass;
 pub(crate) mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
+mod volume;
 mod winograd;
 
 use crate::convolution::Shape;
@@ -15,6 +16,7 @@ use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use narrow::Narrow;
 pub(crate) use pass::Pass;
 use taps::{Access, Taps};
+pub use volume::{Convolution3d, Depth};
 use winograd::Winograd;
 
 /// A convolution with its filter packed and its work cut into tasks.
