@@ -48,6 +48,8 @@ const COPIED_BYTES: usize = 256 << 10;
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
 pub(super) struct Packed {
+    /// That of the convolution; of a matrix product whose rows are copied, pixels below each other in one image.
+    shape: Shape,
     products: Products,
     /// If windows are read from copies.
     stage: Option<Stage>,
@@ -95,6 +97,13 @@ impl Packed {
     ) -> Result<Option<Self>, TooLarge> {
         let Layer { weights, bias, activations, ref requantization } = *layer;
         let depth = shape.group_input_channels();
+        let is_product = shape.is_matrix_product();
+        let shape = &if is_product && !depth.is_multiple_of(4) {
+            let sizes = [shape.output_pixels(), shape.input_channels, shape.output_channels];
+            Shape { groups: shape.groups, ..Shape::matrix_product(sizes) }
+        } else {
+            *shape
+        };
         let [height, width] = shape.filter;
         if shape.filter_values() == 0 {
             return Ok(None);
@@ -198,13 +207,14 @@ impl Packed {
         let all_blocks = shape.groups * blocks;
         let tasks = Tasks::new(shape, [row_pieces, all_blocks], by_blocks, preparation.threads());
         let padding = preparation.filled(layer.padding(), depth.max(1), "a run of padding")?;
-        let together = if is_staged {
-            shape.output[1]
+        let together = if let Some(stage) = stage {
+            stage.pixels_together(shape, stage.output_rows)
         } else {
             rows.div_ceil(rows_at_once).div_ceil(tasks.pieces.max(1)) * rows_at_once
         };
         let (table_pixels, row_lines) = row_lines(shape, &products, [runs, run_bytes], together);
         let packed = Self {
+            shape: *shape,
             products,
             stage,
             run_offsets,
@@ -260,7 +270,8 @@ impl Method for Packed {
     }
 
     unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
-        let shape = pass.shape;
+        let shape = &self.shape;
+        let pass = &Pass { shape, input: pass.input, output: pass.output, stop: pass.stop };
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         let _tiles = match &self.products {
             Products::Rows(matrices) => Some(matrices[0].set_up_tiles()),
@@ -372,7 +383,7 @@ impl Work<'_> {
 
     /// Output rows of all images, read from copies.
     fn run_staged(&self, stage: &Stage, lines: Range<usize>, copy: &mut [u8], memory: &mut [Line]) {
-        let Pass { shape, input, stop, .. } = *self.pass;
+        let Pass { shape, input, output, stop } = *self.pass;
         let Packed { table_pixels, input_flip, run_bytes, .. } = *self.convolution;
         let run_offsets = &self.convolution.run_offsets;
         let mut table = Table::new();
@@ -389,9 +400,12 @@ impl Work<'_> {
             }
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
-            for index in 0..rows {
-                for x in (0..width).step_by(table_pixels) {
-                    let count = table_pixels.min(width - x);
+            let together = stage.pixels_together(shape, rows);
+            for index in 0..(rows * width).checked_div(together).unwrap_or(0) {
+                let mut x = 0;
+                while x < together {
+                    let first = row * width + index * together + x;
+                    let count = table_pixels.min(together - x).min(output.in_line(first));
                     let step = shape.stride[1] * shape.input_channels;
                     let at = index * shape.stride[0] * stage.row_bytes + x * step;
                     for (group, blocks) in self.groups() {
@@ -402,10 +416,10 @@ impl Work<'_> {
                         // these rows' ends, and was compared with the copy. There are as many
                         // addresses as `fill_regular` entered, one for each run of each pixel.
                         unsafe {
-                            let first = (row + index) * width + x;
                             self.compute(&table, group, blocks, (first, count), memory, &mut pace);
                         }
                     }
+                    x += count;
                 }
             }
             row += rows;

@@ -47,6 +47,11 @@ impl Stage {
         shape.is_copy_small(all).then_some(Self { row_bytes, output_rows, bytes })
     }
 
+    /// Output pixels of this many rows that are at equal distances in a copy: those of a row, or of a matrix product all.
+    pub(super) fn pixels_together(self, shape: &Shape, rows: usize) -> usize {
+        shape.output[1] * if shape.is_matrix_product() { rows } else { 1 }
+    }
+
     /// How many bytes of a copy may be read for `rows` output rows, by the last run of the last pixel's
     /// last group: runs begin at these offsets from a pixel and have this many bytes, rounded up to a
     /// multiple of four. In numbers that hold any such sum.
@@ -72,6 +77,17 @@ impl Stage {
         pace: &mut Pace<'_>,
     ) {
         let rows = seen(shape, 0, count).expect("as many rows as output rows see");
+        // Rows that are one behind the other are copied as one.
+        if shape.is_matrix_product() && input.pixel_stride == shape.input_channels {
+            let to = &mut to[..rows * self.row_bytes];
+            let from = &input.values[(batch * shape.input[0] + y) * self.row_bytes..][..to.len()];
+            for block in pace.blocks(to.len(), 1) {
+                for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
+                    *to = from ^ flip;
+                }
+            }
+            return;
+        }
         for (index, copy) in
             to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
         {
