@@ -306,14 +306,17 @@ impl BatchMatmul {
         } else {
             let row_bytes = inner.next_multiple_of(4);
             let copy = bytemuck::cast_slice_mut::<_, u8>(copy);
-            for (row, copy) in rows.clone().zip(copy.chunks_exact_mut(row_bytes)) {
-                for block in pace.blocks(inner, 1) {
-                    if self.transposed[0] {
-                        for (k, to) in block.clone().zip(&mut copy[block]) {
-                            *to = x[k * all_rows + row];
+            for block in pace.blocks(inner, rows.len()) {
+                if self.transposed[0] {
+                    for k in block {
+                        let column = &x[k * all_rows..][rows.clone()];
+                        for (copy, x) in copy.chunks_exact_mut(row_bytes).zip(column) {
+                            copy[k] = *x;
                         }
-                    } else {
-                        copy[block.clone()].copy_from_slice(&x[row * inner..][block]);
+                    }
+                } else {
+                    for (row, copy) in rows.clone().zip(copy.chunks_exact_mut(row_bytes)) {
+                        copy[block.clone()].copy_from_slice(&x[row * inner..][block.clone()]);
                     }
                 }
             }

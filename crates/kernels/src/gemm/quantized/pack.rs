@@ -433,51 +433,57 @@ impl Matrix {
         let inner = self.problem.common.run_bytes;
         let columns = self.blocks.last().map_or(0, |block| block.channel + block.channels);
         let flip = if self.problem.common.is_signed { 0 } else { 0x80 };
-        let (row, column) = if is_transposed { (1, inner) } else { (columns, 1) };
         let steps = inner.div_ceil(DEPTH);
         let count = i32::try_from(inner % (1 << 31)).unwrap_or(0);
         lanes.fill(self.problem.lanes[0]);
         for block in &self.blocks {
+            let lanes = &mut lanes[block.lanes..][..block.vectors];
+            // First the sums of columns.
+            lanes.iter_mut().for_each(|lanes| lanes.bias.fill(0));
+            let step_bytes = block.vectors * self.variant.bytes_per_vector();
             for some in pace.blocks(steps, DEPTH * block.channels) {
                 for step in some {
+                    let first = DEPTH * step;
+                    let out = &mut weights[block.weights + step * step_bytes..][..step_bytes];
+                    // Rows of the block's columns, if they are side by side; behind the last row none.
+                    let rows: [&[u8]; DEPTH] = std::array::from_fn(|k| {
+                        let is_there = !is_transposed && first + k < inner;
+                        let row = if is_there { &values[(first + k) * columns..] } else { &[] };
+                        row.get(block.channel..block.channel + block.channels).unwrap_or(&[])
+                    });
                     for index in 0..block.channels {
-                        let four = std::array::from_fn(|k| {
-                            let at = DEPTH * step + k;
-                            // Behind the last row zero, as the sums want it.
-                            if at < inner {
-                                values[at * row + (block.channel + index) * column] ^ flip
-                            } else {
-                                0
+                        let mut four = [0; DEPTH];
+                        if is_transposed {
+                            let column = &values[(block.channel + index) * inner..][..inner];
+                            for (to, value) in four.iter_mut().zip(&column[first..]) {
+                                *to = value ^ flip;
                             }
-                        });
+                        } else {
+                            for (to, row) in four.iter_mut().zip(rows) {
+                                *to = row.get(index).map_or(0, |value| value ^ flip);
+                            }
+                        }
+                        let sum = four.iter().map(|byte| i32::from(byte.cast_signed())).sum();
                         let (vector, lane) = block.place(index);
-                        let bytes = block.vectors * self.variant.bytes_per_vector();
-                        let out = &mut weights[block.weights + step * bytes..][..bytes];
+                        let sums = &mut lanes[vector].bias[lane];
+                        *sums = sums.wrapping_add(sum);
                         self.variant.put(out, [block.vectors, vector, lane], four);
                     }
                 }
             }
-            let step_bytes = block.vectors * self.variant.bytes_per_vector();
             let filled = steps.next_multiple_of(self.variant.steps_together);
             let weights = &mut weights[block.weights..][..filled * step_bytes];
             let (weights, behind) = weights.split_at_mut(steps * step_bytes);
             behind.fill(0);
             self.variant.arrange(weights);
             for index in 0..block.channels {
-                let mut sum = 0_i32;
-                for some in pace.blocks(inner, 1) {
-                    sum = some.fold(sum, |sum, at| {
-                        let byte = values[at * row + (block.channel + index) * column] ^ flip;
-                        sum.wrapping_add(byte.cast_signed().into())
-                    });
-                }
                 let (vector, lane) = block.place(index);
+                let sum = &mut lanes[vector].bias[lane];
                 let constant = self
                     .input_zero_point
-                    .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
+                    .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(*sum));
                 let bias = bias.map_or(0, |bias| bias[block.channel + index]);
-                lanes[block.lanes + vector].bias[lane] =
-                    constant.wrapping_add(bias).wrapping_add(block.form.sum_offset(SUM_OFFSET));
+                *sum = constant.wrapping_add(bias).wrapping_add(block.form.sum_offset(SUM_OFFSET));
             }
         }
     }
