@@ -9,9 +9,9 @@
 //! | `why` | why a step runs the reference kernel |
 //!
 //! What has no fast kernel runs by the reference kernel of its operation, as a step of the same
-//! plan, and a WHILE whose variables keep their lengths by plans of its condition and its body. What
-//! cannot be planned, because data decide about shapes, and IF, runs on `nnhal_interpreter`, with plans
-//! for what is between.
+//! plan. A WHILE whose variables keep their lengths runs by plans of its condition and its body, an IF whose
+//! branches give results of the same lengths by plans of those. What cannot be planned, because data decide about
+//! shapes, runs on `nnhal_interpreter`, with plans for what is between.
 //!
 //! ```
 //! use nnhal_cpu::{InstructionSet, Settings};

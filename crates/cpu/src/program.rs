@@ -1,6 +1,6 @@
 //! [`CpuProgram`]
 
-use crate::graph::{Graph, NoGraph, Sources, declared};
+use crate::graph::{ControlFlowKind, Graph, NoGraph, Sources, declared};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub struct CpuProgram {
     teams: Arc<Teams>,
     /// What further plans are made of; `None` if there can be no others.
     sources: Option<Sources>,
-    /// What the only plan there can be was made of; `None` if it has loops.
+    /// What the only plan there can be was made of; `None` if it has control flow.
     origins: Option<(Subgraph, Origins)>,
     /// The most recently used one last.
     plans: Mutex<Vec<Arc<Specialized>>>,
@@ -122,7 +122,7 @@ impl CpuProgram {
         packed: Option<&[Bytes]>,
     ) -> Result<(), EngineError> {
         if let Some((specialized, origins)) = self.specialize(&sources, inputs, budget, packed)? {
-            let main = sources.into_main().filter(|_| !specialized.plan.has_loops());
+            let main = sources.into_main().filter(|_| !specialized.plan.has_control_flow());
             self.origins = main.map(|main| (main, origins));
             self.plans = Mutex::new(vec![Arc::new(specialized)]);
         }
@@ -215,7 +215,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an operation could do without one of the subgraph's inputs.
+/// Whether an operation could do without one of the subgraph's inputs. Of those that IF and WHILE take, that depends on what runs.
 fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
     let mut is_input = vec![false; subgraph.operands.len()];
     for input in &subgraph.inputs {
@@ -223,8 +223,13 @@ fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
     }
     subgraph.operations.iter().any(|operation| {
         let forms = Signature::of(operation.operation_type).map_or(&[][..], |it| it.forms);
+        let first_argument =
+            ControlFlowKind::of(operation.operation_type).map(|kind| kind.first_reference() + 2);
         let inputs = operation.inputs.iter().enumerate();
         inputs.filter(|(_, operand)| is_input[**operand as usize]).any(|(position, _)| {
+            if let Some(first) = first_argument {
+                return position >= first;
+            }
             let is_omittable = |form: &Form| {
                 let parameter = form.inputs.get(position);
                 parameter.is_some_and(|parameter| {

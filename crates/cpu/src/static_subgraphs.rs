@@ -1,8 +1,8 @@
 //! [`StaticSubgraphs`]: plans for parts of a model that cannot be planned as a whole.
 //!
-//! The interpreter runs IF, WHILE with variables that grow, and operations whose shapes data decide. What is between has
-//! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
-//! next round of a loop, or the next request.
+//! The interpreter runs WHILE with variables that grow, IF with branches whose results differ in length, and operations whose
+//! shapes data decide. What is between has shapes that are known when it is reached, and a plan for those is kept for the
+//! next time: for the next round of a loop, or the next request.
 
 use crate::graph::{self, Graph, NoGraph, Sources};
 use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};

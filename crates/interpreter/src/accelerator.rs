@@ -6,10 +6,10 @@ use nnhal_hal::model::SubgraphName;
 use std::fmt;
 
 /// Computes sequences of operations in the interpreter's place, which keeps what it is there for:
-/// control flow, and shapes that data decide.
+/// shapes that data decide, and control flow that the accelerator leaves.
 pub trait Accelerator: fmt::Debug + Send + Sync {
-    /// Computes operations from the first of the remaining ones on, as many as it chooses, without an IF
-    /// among them. `None` leaves that first one to the interpreter.
+    /// Computes operations from the first of the remaining ones on, as many as it chooses, each IF and WHILE among them
+    /// as a whole. `None` leaves that first one to the interpreter.
     ///
     /// # Errors
     /// What ends the execution. What an operation has to say of its arguments is better left to the

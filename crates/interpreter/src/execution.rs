@@ -92,10 +92,7 @@ impl<'run> Execution<'run> {
                 continue;
             };
             self.context.budget.check()?;
-            let accelerated = match step.action {
-                Action::Compute | Action::Loop { .. } => self.accelerate(&mut frame)?,
-                Action::Branch { .. } => 0,
-            };
+            let accelerated = self.accelerate(&mut frame)?;
             if accelerated > 0 {
                 frame.step += accelerated;
                 frames.push(frame);

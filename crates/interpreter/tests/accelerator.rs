@@ -139,10 +139,14 @@ impl Run {
     }
 
     fn with_memory_limit(answer: Answer, memory_limit: u64) -> Self {
+        Self::of(&model(), answer, memory_limit)
+    }
+
+    fn of(model: &Model, answer: Answer, memory_limit: u64) -> Self {
         let script = Arc::new(Script { answer, asked: Mutex::default() });
         let device = DriverDevice::new(Scripted { script: Arc::clone(&script), memory_limit });
         let options = PrepareOptions::default();
-        let prepared = device.prepare_model(&model(), HalVersion::LATEST, options).unwrap();
+        let prepared = device.prepare_model(model, HalVersion::LATEST, options).unwrap();
         Self { script, prepared }
     }
 
@@ -215,6 +219,54 @@ fn a_loop_that_it_computes_is_not_run_by_the_interpreter() {
     });
     assert_eq!(run.rounds(3, &Unobserved).unwrap(), [5.0, 6.0]);
     assert_eq!(run.asked(), [LOOP]);
+}
+
+/// `condition ? x + x : -x`: of floats, of which the branches have one operation each.
+fn choice() -> Model {
+    let mut builder = ModelBuilder::new();
+    let mut branches = Vec::new();
+    for operation in [OperationType::Add, OperationType::Neg] {
+        let mut graph = SubgraphBuilder::new();
+        let x = graph.input("x", vector());
+        let none = graph.scalar_i32(0);
+        let inputs = if operation == OperationType::Add { vec![x, x, none] } else { vec![x] };
+        let result = graph.operation(operation, inputs, vector());
+        graph.output(result);
+        branches.push(builder.reference(graph));
+    }
+    let mut main = SubgraphBuilder::new();
+    let condition = main.input("condition", OperandSpec::tensor_bool8([1]));
+    let x = main.input("x", vector());
+    let (then, otherwise) = (main.subgraph(branches[0]), main.subgraph(branches[1]));
+    let result = main.operation(OperationType::If, [condition, then, otherwise, x], vector());
+    main.output(result);
+    builder.build(main).unwrap()
+}
+
+#[test]
+fn an_if_that_it_leaves_runs_one_branch_and_one_that_it_computes_runs_none() {
+    let leaves: Answer = |_, _| Ok(None);
+    let computes: Answer = |_, _| {
+        let (operand, dimensions) = (choice().main.outputs[0], vec![2]);
+        let outputs = vec![ComputedOutput { operand, dimensions, bytes: bytes(&[5.0, 6.0]) }];
+        Ok(Some(Computed { operations: 1, outputs }))
+    };
+    let branch = |index| (SubgraphName::Referenced(index), 0);
+    let whole = (SubgraphName::Main, 0);
+    let cases = [
+        (leaves, 1, [2.0, 4.0], vec![whole, branch(0)]),
+        (leaves, 0, [-1.0, -2.0], vec![whole, branch(1)]),
+        (computes, 1, [5.0, 6.0], vec![whole]),
+    ];
+    for (answer, condition, expected, asked) in cases {
+        let run = Run::of(&choice(), answer, 1 << 20);
+        let mut request = RequestBuilder::new();
+        request.input(&[condition]).input(&bytes(&[1.0, 2.0])).output(8);
+        let request = request.build().unwrap();
+        run.prepared.execute(&request, &ExecutionOptions::default()).unwrap();
+        let found = RequestBuilder::read_output(&request, 0).unwrap();
+        assert_eq!((floats(&found), run.asked()), (expected.to_vec(), asked));
+    }
 }
 
 #[test]

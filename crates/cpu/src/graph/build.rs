@@ -1,8 +1,8 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
 use super::{
-    Constant, ConstantOrigin, Graph, LoopGraphs, Node, Origin, Source, Sources, Value, ValueId,
-    Work,
+    Constant, ConstantOrigin, ControlFlow, ControlFlowKind, Graph, Node, Origin, Source, Sources,
+    Value, ValueId, Work,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType};
@@ -52,9 +52,9 @@ const FREE_TO_FOLD: u64 = 1 << 16;
 /// reference kernels are slow. What would exceed it is computed by every execution.
 const MOST_FOLDING: u64 = 1 << 28;
 
-/// Loops within each other that a graph may have, and loops in all: their graphs are built on the stack.
-const MOST_NESTED_LOOPS: usize = 4;
-const MOST_LOOPS: usize = 64;
+/// IFs and WHILEs within each other that a graph may have, and in all: their graphs are built on the stack.
+const MOST_NESTED: usize = 4;
+const MOST_CONTROL_FLOW: usize = 64;
 
 impl<'source> Graph<'source> {
     /// A graph of the main subgraph for inputs of these dimensions, by input. Operations whose inputs are
@@ -65,7 +65,7 @@ impl<'source> Graph<'source> {
         ledger: &Ledger,
         budget: &'source Budget,
     ) -> Result<Self, NoGraph> {
-        let referring = Referring { sources, nested: 0, loops: &Cell::new(0) };
+        let referring = Referring { sources, nested: 0, control_flow: &Cell::new(0) };
         Self::of_subgraph(&referring, 0, inputs, ledger, budget)
     }
 
@@ -107,7 +107,7 @@ impl<'source> Graph<'source> {
         ledger: &Ledger,
         budget: &'source Budget,
     ) -> Result<StaticSubgraph<'source>, NoGraph> {
-        let referring = Referring { sources, nested: 0, loops: &Cell::new(0) };
+        let referring = Referring { sources, nested: 0, control_flow: &Cell::new(0) };
         let mut building = Building::new(&referring, index, ledger, budget)?;
         let operations = &building.source.subgraph.operations;
         let mut is_there = BTreeSet::new();
@@ -200,10 +200,10 @@ fn value<'source>(source: &'source Source, index: u32, budget: &'source Budget) 
 /// The subgraphs that control flow refers to.
 struct Referring<'source, 'build> {
     sources: &'source Sources,
-    /// Loops that this one is within.
+    /// IFs and WHILEs that this graph is within.
     nested: usize,
-    /// Loops that there are.
-    loops: &'build Cell<usize>,
+    /// IFs and WHILEs that there are.
+    control_flow: &'build Cell<usize>,
 }
 
 /// A graph on its way.
@@ -228,8 +228,8 @@ impl<'source, 'build> Building<'source, 'build> {
     ) -> Result<Self, NoGraph> {
         let source = referring.sources.get(index).ok_or(NoGraph::NotStatic)?;
         let held = ledger.charge(0, MemoryUse::Constants)?;
-        let (values, nodes, outputs, loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let graph = Graph { values, nodes, outputs, loops, held };
+        let (values, nodes, outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let graph = Graph { values, nodes, outputs, control_flow: Vec::new(), held };
         let ids = Some(HashMap::new());
         Ok(Self { referring, source, graph, ids, ledger, budget, folding: MOST_FOLDING })
     }
@@ -255,10 +255,8 @@ impl<'source, 'build> Building<'source, 'build> {
     fn add(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
         self.budget.check()?;
         let operation_type = operation.operation_type;
-        match operation_type {
-            OperationType::If => return Err(NoGraph::NotStatic),
-            OperationType::While => return self.add_loop(index, operation),
-            _ => {}
+        if let Some(kind) = ControlFlowKind::of(operation_type) {
+            return self.add_control_flow(index, operation, kind);
         }
         let inputs: Vec<ValueId> = operation.inputs.iter().map(|it| self.id(*it)).collect();
         let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
@@ -314,29 +312,54 @@ impl<'source, 'build> Building<'source, 'build> {
         Ok(())
     }
 
-    /// Adds a WHILE whose variables keep their lengths, and are no floats of 16 bits, which a plan would keep as floats
-    /// of 32 bits from round to round. What is wrong with one is the interpreter's to say.
-    fn add_loop(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
-        let Referring { sources, nested, loops } = *self.referring;
-        let ([condition, body], Some(variables)) =
-            ([0, 1].map(|input| self.referred(operation, input)), operation.inputs.get(2..))
-        else {
+    /// Adds an IF whose branches give results of the same lengths, or a WHILE whose variables keep their lengths, and are no
+    /// floats of 16 bits, which a plan would keep as floats of 32 bits from round to round. What is wrong with one is the
+    /// interpreter's to say.
+    fn add_control_flow(
+        &mut self,
+        index: usize,
+        operation: &'source Operation,
+        kind: ControlFlowKind,
+    ) -> Result<(), NoGraph> {
+        let Referring { sources, nested, control_flow } = *self.referring;
+        let first = kind.first_reference();
+        let Some(arguments) = operation.inputs.get(first + 2..) else {
             return Err(NoGraph::NotStatic);
         };
-        if nested == MOST_NESTED_LOOPS || loops.get() == MOST_LOOPS {
+        if nested == MOST_NESTED || control_flow.get() == MOST_CONTROL_FLOW {
             return Err(NoGraph::NotStatic);
         }
-        loops.set(loops.get() + 1);
-        let inputs: Vec<ValueId> = variables.iter().map(|operand| self.id(*operand)).collect();
+        control_flow.set(control_flow.get() + 1);
+        let own = operation.inputs[..first].iter().chain(arguments);
+        let inputs: Vec<ValueId> = own.map(|operand| self.id(*operand)).collect();
+        let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
         let values = &self.graph.values;
-        let is_plain =
-            |value: &Value<'_>| !matches!(value.origin, Origin::Omitted) && !value.is_float16();
+        let is_loop = kind == ControlFlowKind::While;
+        let is_plain = |value: &Value<'_>| {
+            let is_there = !matches!(value.origin, Origin::Omitted);
+            is_there && !(is_loop && value.is_float16())
+        };
         if !inputs.iter().all(|input| is_plain(&values[*input])) {
             return Err(NoGraph::NotStatic);
         }
+        let (own, arguments) = inputs.split_at(first);
         let dimensions: Vec<Vec<u32>> =
-            inputs.iter().map(|input| values[*input].dimensions.clone()).collect();
-        let inner = Referring { sources, nested: nested + 1, loops };
+            arguments.iter().map(|input| values[*input].dimensions.clone()).collect();
+        let mut subgraphs =
+            [first, first + 1].map(|input| self.referred(operation, input)).to_vec();
+        if let [condition] = own {
+            let condition = &values[*condition];
+            if !condition.is_decision() {
+                return Err(NoGraph::NotStatic);
+            }
+            match condition.as_constant().and_then(Constant::parameter) {
+                // The other branch never runs.
+                Some([0]) => drop(subgraphs.remove(0)),
+                Some(_) => subgraphs.truncate(1),
+                None => subgraphs.dedup(),
+            }
+        }
+        let inner = Referring { sources, nested: nested + 1, control_flow };
         let graph = |subgraph: usize| {
             let source = sources.get(subgraph).ok_or(NoGraph::NotStatic)?;
             let operands = &source.subgraph.inputs;
@@ -352,30 +375,49 @@ impl<'source, 'build> Building<'source, 'build> {
                 NoGraph::NotStatic | NoGraph::Error(_) => NoGraph::NotStatic,
             })
         };
-        let (condition, body) = (graph(condition)?, graph(body)?);
-        let is_kept = |(output, variable): (&ValueId, &ValueId)| {
-            let (output, variable) = (&body.values[*output], &values[*variable]);
-            is_plain(output)
-                && output.dimensions == variable.dimensions
-                && output.element_size() == variable.element_size()
+        let graphs: Vec<Graph<'_>> = subgraphs.into_iter().map(graph).collect::<Result<_, _>>()?;
+        let is_alike = |one: &Value<'_>, other: &Value<'_>| {
+            is_plain(one)
+                && one.dimensions == other.dimensions
+                && one.element_size() == other.element_size()
         };
-        let is_decided = match &*condition.outputs {
-            [output] => {
-                let output = &condition.values[*output];
-                is_plain(output) && output.elements() == 1 && output.element_size() == 1
+        let results: Vec<Vec<u32>> = match (kind, &*graphs) {
+            (ControlFlowKind::If, [first, ..]) => {
+                let results = |graph: &Graph<'_>| {
+                    let results = graph.outputs.iter().zip(&first.outputs);
+                    graph.outputs.len() == outputs.len()
+                        && results
+                            .map(|(one, other)| (&graph.values[*one], &first.values[*other]))
+                            .all(|(one, other)| is_alike(one, other))
+                };
+                if !graphs.iter().all(results) {
+                    return Err(NoGraph::NotStatic);
+                }
+                let results = first.outputs.iter().map(|id| &first.values[*id].dimensions);
+                results.cloned().collect()
             }
-            _ => false,
+            (ControlFlowKind::While, [condition, body]) => {
+                let is_kept = |(output, variable): (&ValueId, &ValueId)| {
+                    is_alike(&body.values[*output], &values[*variable])
+                };
+                let is_decided = match &*condition.outputs {
+                    [output] => condition.values[*output].is_decision(),
+                    _ => false,
+                };
+                if !is_decided
+                    || body.outputs.len() > arguments.len()
+                    || !body.outputs.iter().zip(arguments).all(is_kept)
+                {
+                    return Err(NoGraph::NotStatic);
+                }
+                dimensions
+            }
+            _ => return Err(NoGraph::NotStatic),
         };
-        let results = operation.outputs.len();
-        if !is_decided
-            || body.outputs.len() > inputs.len()
-            || results > inputs.len()
-            || !body.outputs.iter().zip(&inputs).all(is_kept)
-        {
+        if outputs.len() > results.len() {
             return Err(NoGraph::NotStatic);
         }
-        let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
-        for ((operand, output), lengths) in operation.outputs.iter().zip(&outputs).zip(dimensions) {
+        for ((operand, output), lengths) in operation.outputs.iter().zip(&outputs).zip(results) {
             if !is_possible(&self.source.declared(*operand), &lengths) {
                 return Err(NoGraph::NotStatic);
             }
@@ -383,8 +425,8 @@ impl<'source, 'build> Building<'source, 'build> {
         }
         let operation_type = operation.operation_type;
         let place = OperationPlace { subgraph: self.source.name, index, operation_type };
-        let work = Work::Loop(self.graph.loops.len());
-        self.graph.loops.push(LoopGraphs { condition, body });
+        let work = Work::ControlFlow(self.graph.control_flow.len());
+        self.graph.control_flow.push(ControlFlow { kind, graphs });
         self.graph.nodes.push(Node { place, work, inputs, outputs });
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! A [`Graph`] as text and as DOT, for people.
 
-use super::{Elements, Epilogue, Graph, LoopGraphs, Node, Origin, Value, ValueId, Work};
+use super::{
+    ControlFlow, ControlFlowKind, Elements, Epilogue, Graph, Node, Origin, Value, ValueId, Work,
+};
 use nnhal_hal::FusedActivation;
 use nnhal_ops::extension::type_name;
 use std::fmt::Write;
@@ -25,9 +27,14 @@ impl Graph<'_> {
         let outputs: Vec<_> = self.outputs.iter().map(|id| self.name(*id)).collect();
         let _ = writeln!(text, "outputs {}", outputs.join(", "));
         for node in &self.nodes {
-            let Work::Loop(index) = node.work else { continue };
-            let LoopGraphs { condition, body } = &self.loops[index];
-            for (part, graph) in [("condition", condition), ("body", body)] {
+            let Work::ControlFlow(index) = node.work else { continue };
+            let ControlFlow { kind, graphs } = &self.control_flow[index];
+            let parts = match (kind, &**graphs) {
+                (ControlFlowKind::If, [_]) => ["branch", ""],
+                (ControlFlowKind::If, _) => ["then", "else"],
+                (ControlFlowKind::While, _) => ["condition", "body"],
+            };
+            for (part, graph) in parts.iter().zip(graphs) {
                 let _ = write!(text, "{part} of {}\n{}", node.place, graph.text());
             }
         }
@@ -105,10 +112,9 @@ impl Work {
     /// What a node does, in a few words.
     fn text(&self, node: &Node) -> String {
         match self {
-            Self::Operation(_) => node.place.operation_name(),
+            Self::Operation(_) | Self::ControlFlow(_) => node.place.operation_name(),
             Self::View => "view".to_owned(),
             Self::Part(first) => format!("part from {first}"),
-            Self::Loop(_) => "while".to_owned(),
             Self::Convolution(it) => {
                 let [height, width] = it.shape.filter;
                 let kind = if it.is_depthwise { "depthwise convolution" } else { "convolution" };

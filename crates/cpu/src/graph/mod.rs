@@ -41,18 +41,46 @@ pub(crate) struct Graph<'source> {
     /// In an order in which they can run.
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<ValueId>,
-    /// What [`Work::Loop`] refers to.
-    pub(crate) loops: Vec<LoopGraphs<'source>>,
+    /// What [`Work::ControlFlow`] refers to.
+    pub(crate) control_flow: Vec<ControlFlow<'source>>,
     /// Counts constants that are neither the model's nor a plan's.
     pub(crate) held: Charge,
 }
 
-/// Condition and body of a WHILE whose variables keep their lengths. Each variable is an input of both; the
-/// outputs of the body are the first variables of the next round, the others never change.
+/// The subgraphs that an IF or a WHILE refers to.
 #[derive(Debug)]
-pub(crate) struct LoopGraphs<'source> {
-    pub(crate) condition: Graph<'source>,
-    pub(crate) body: Graph<'source>,
+pub(crate) struct ControlFlow<'source> {
+    pub(crate) kind: ControlFlowKind,
+    pub(crate) graphs: Vec<Graph<'source>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ControlFlowKind {
+    /// An IF whose results have the same lengths whatever its condition is: the branch for true and the one for false, or one
+    /// that runs in either case. The arguments are the inputs of each.
+    If,
+    /// A WHILE whose variables keep their lengths: condition and body. Each variable is an input of both; the outputs of the body
+    /// are the first variables of the next round, the others never change.
+    While,
+}
+
+impl ControlFlowKind {
+    /// What an operation is, if it refers to subgraphs.
+    pub(crate) fn of(operation_type: OperationType) -> Option<Self> {
+        match operation_type {
+            OperationType::If => Some(Self::If),
+            OperationType::While => Some(Self::While),
+            _ => None,
+        }
+    }
+
+    /// The first of the two inputs of an operation that refer to subgraphs. What is behind them are arguments.
+    pub(crate) fn first_reference(self) -> usize {
+        match self {
+            Self::If => 1,
+            Self::While => 0,
+        }
+    }
 }
 
 /// What flows between nodes.
@@ -167,6 +195,12 @@ impl Value<'_> {
             _ => return None,
         };
         Some(Activations { signedness, zero_point: self.operand.zero_point })
+    }
+
+    /// Whether it is a truth value that IF and WHILE take (contract: CF-1, CF-2).
+    fn is_decision(&self) -> bool {
+        let is_there = !matches!(self.origin, Origin::Omitted);
+        is_there && self.elements() == 1 && self.operand_type() == OperandType::TensorBool8
     }
 
     /// How a value is stored.

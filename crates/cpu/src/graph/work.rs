@@ -18,9 +18,9 @@ pub(crate) enum Work {
     View,
     /// Nothing: the output's elements are those of the input from this one on.
     Part(usize),
-    /// WHILE, with the condition and the body that have this index in [`Graph::loops`](super::Graph::loops). Inputs: its
-    /// variables. Outputs: the first of them, when it is over.
-    Loop(usize),
+    /// IF or WHILE, with the subgraphs that have this index in [`Graph::control_flow`](super::Graph::control_flow). Inputs
+    /// of IF: the condition and the arguments; of WHILE: its variables. Outputs of WHILE: the first of them, when it is over.
+    ControlFlow(usize),
     /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, and what
     /// could be merged into it. Inputs: image, filter, bias, and the residual, if it has one. To
     /// FULLY_CONNECTED every row of the input is a pixel.

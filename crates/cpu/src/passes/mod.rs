@@ -20,7 +20,7 @@ mod views;
 
 pub use list::{NoSuchPass, Passes, passes_table};
 
-use crate::graph::{Graph, LoopGraphs, Node, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 use crate::why::Why;
 use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
@@ -31,7 +31,7 @@ use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
 /// its number from 1 on. It is enough to ask the budget between them. `threads` are to share the
-/// steps, and use this instruction set. The graphs of loops are rewritten with the one that they are in.
+/// steps, and use this instruction set. The graphs of control flow are rewritten with the one that they are in.
 pub(crate) fn run(
     graph: &mut Graph<'_>,
     passes: Passes,
@@ -63,9 +63,8 @@ fn apply(
         Run::Long(run) => run(graph, budget)?,
         Run::ByProcessor(run) => run(graph, set, threads),
     }
-    for LoopGraphs { condition, body } in &mut graph.loops {
-        apply(pass, condition, (set, threads), budget)?;
-        apply(pass, body, (set, threads), budget)?;
+    for graph in graph.control_flow.iter_mut().flat_map(|it| &mut it.graphs) {
+        apply(pass, graph, (set, threads), budget)?;
     }
     Ok(())
 }

@@ -176,7 +176,7 @@ impl Plan {
             }
             drop(span);
             if let (Some(observer), Some(started)) = (run.observer, started) {
-                // The time of a loop is that of its steps.
+                // The time of control flow is that of its steps.
                 if step.kernel.plans().is_empty() {
                     observer.duration(step.place, started.elapsed());
                 }

@@ -36,7 +36,7 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The plans that it runs, of a loop.
+    /// The plans that it runs, of control flow.
     fn plans(&self) -> &[Plan] {
         &[]
     }

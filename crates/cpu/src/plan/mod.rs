@@ -1,26 +1,27 @@
 //! [`Plan`]: the steps of an execution, with their kernels and their places in one arena.
 
 mod arena;
+mod control_flow;
 mod execution;
 mod kernel;
 mod layout;
-mod loops;
 mod lower;
 mod lowering;
 mod memory;
 mod origins;
+mod rounds;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
 pub(crate) use kernel::{ELEMENTS_BY_THREAD, Kernel, Run};
 pub(crate) use origins::{KeptBytes, Origins};
 
-use crate::graph::{Graph, LoopGraphs, Node, Origin, Scratch, ValueId};
+use crate::graph::{self, ControlFlowKind, Graph, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
+use control_flow::ControlFlow;
 use kernel::Prepared;
 use layout::{BufferId, Layout};
-use loops::Loop;
 use lowering::Lowered;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
 use nnhal_driver::{PlannedStep, PlannedValue};
@@ -149,7 +150,7 @@ impl Plan {
     /// Lowers a graph that passes have rewritten, of which this many values are operands.
     #[allow(
         clippy::too_many_arguments,
-        reason = "plans of loops are made of what theirs is made of"
+        reason = "plans of subgraphs are made of what theirs is made of"
     )]
     fn of_rewritten(
         mut graph: Graph<'_>,
@@ -161,18 +162,20 @@ impl Plan {
         saved: Option<&[Bytes]>,
         kept: Inputs,
     ) -> Result<(Self, Origins), EngineError> {
-        let loops = std::mem::take(&mut graph.loops).into_iter();
-        let loops = loops.map(|LoopGraphs { condition, body }| {
-            let mut plan = |graph, kept| {
+        let mut control_flow = Vec::with_capacity(graph.control_flow.len());
+        for graph::ControlFlow { kind, graphs } in std::mem::take(&mut graph.control_flow) {
+            let plan = |(graph, kept)| {
                 let plan =
                     Self::of_rewritten(graph, 0, settings, ledger, team, budget, None, kept)?;
                 Ok::<_, EngineError>(plan.0)
             };
-            let (condition, body) =
-                (plan(condition, Inputs::LeaveRoom)?, plan(body, Inputs::Stay)?);
-            Ok::<_, EngineError>(Arc::new(Loop::new(condition, body)))
-        });
-        let loops: Vec<_> = loops.collect::<Result<_, _>>()?;
+            let kept = match kind {
+                ControlFlowKind::If => [Inputs::LeaveRoom; 2],
+                ControlFlowKind::While => [Inputs::LeaveRoom, Inputs::Stay],
+            };
+            let plans: Result<_, _> = graphs.into_iter().zip(kept).map(plan).collect();
+            control_flow.push(Arc::new(ControlFlow::new(kind, plans?)));
+        }
         budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {
@@ -184,7 +187,7 @@ impl Plan {
             layout,
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
-            loops,
+            control_flow,
         };
         let Lowered { drafts, weight_bytes, packed, charges } =
             lowering::lower_all(&builder, ledger, team, budget, saved)?;
@@ -194,7 +197,7 @@ impl Plan {
         Ok((plan, Origins { constants, packed, _charge: charge }))
     }
 
-    /// The steps, for people, those of loops behind them. `number` is that of this plan, and becomes one that no plan has.
+    /// The steps, for people, those of subgraphs behind them. `number` is that of this plan, and becomes one that no plan has.
     pub(crate) fn describe(&self, number: &mut usize) -> Vec<PlannedStep> {
         let own = *number;
         *number += 1;
@@ -205,8 +208,8 @@ impl Plan {
         steps
     }
 
-    /// Whether it has a WHILE. Such a plan cannot be saved.
-    pub(crate) fn has_loops(&self) -> bool {
+    /// Whether it has an IF or a WHILE. Such a plan cannot be saved.
+    pub(crate) fn has_control_flow(&self) -> bool {
         self.steps.iter().any(|step| !step.kernel.plans().is_empty())
     }
 }
@@ -342,7 +345,7 @@ pub(crate) struct Builder<'build, 'source> {
     constants: Vec<Lines>,
     constant_of: ConstantPlaces,
     /// By their index in the graph.
-    pub(crate) loops: Vec<Arc<Loop>>,
+    pub(crate) control_flow: Vec<Arc<ControlFlow>>,
 }
 
 /// What becomes of the bytes of a plan's inputs.
