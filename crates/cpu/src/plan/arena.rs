@@ -11,44 +11,93 @@ pub(crate) struct StepMemory<'run> {
     pub(crate) step: &'run Step,
 }
 
+/// The operands of a step: slices of one arena, of which those to be written overlap nothing.
+#[derive(Default)]
+pub(crate) struct Parts<'run> {
+    pub(crate) inputs: Inputs<'run>,
+    /// The outputs, in their order, then the scratch memory.
+    pub(crate) written: [&'run mut [u8]; MOST_WRITTEN],
+}
+
 impl<'run> StepMemory<'run> {
-    /// Inputs to read, and what is to be written: the outputs, in their order, then the scratch memory.
+    /// The operands, which are made where the caller has them: moving them would take as long.
     ///
     /// # Panics
     /// If outputs overlap each other, or there are more than fit: a defect of the planner.
-    pub(crate) fn split(self) -> (Inputs<'run>, [&'run mut [u8]; MOST_WRITTEN]) {
+    pub(crate) fn split(self, parts: &mut Parts<'run>) {
         let Self { arena, constants, step } = self;
-        let mut readable = [(0, &[][..]); MOST_WRITTEN + 1];
-        let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
+        parts.inputs.sources = &step.order.read;
+        parts.inputs.constants = constants;
         let (mut rest, mut at) = (arena, 0);
-        for (gap, index) in step.written_order.iter().enumerate() {
-            let Range { start, end } = step.outputs.get(*index).unwrap_or(&step.scratch).clone();
+        for (gap, index) in step.order.written.iter().enumerate() {
+            let Range { start, end } = *step.outputs.get(*index).unwrap_or(&step.scratch);
             let (before, tail) = std::mem::take(&mut rest).split_at_mut(start - at);
             let (own, tail) = tail.split_at_mut(end - start);
-            readable[gap] = (at, before);
-            written[*index] = own;
+            parts.inputs.gaps[gap] = before;
+            parts.written[*index] = own;
             (rest, at) = (tail, end);
         }
-        readable[step.written_order.len()] = (at, rest);
-        (Inputs { readable, inputs: &step.inputs, constants }, written)
+        parts.inputs.gaps[step.order.written.len()] = rest;
     }
 }
 
-/// The order in which a step's outputs, and behind them its scratch memory, are in the arena.
-pub(super) fn written_order(outputs: &[Range<usize>], scratch: &Range<usize>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..=outputs.len()).collect();
-    order.sort_by_key(|index| {
-        let range = outputs.get(*index).unwrap_or(scratch);
-        (range.start, range.end)
-    });
-    order
+/// How the operands of a step are in the arena: what is written, and the gaps before, between and behind.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The outputs, and behind them the scratch memory, in the order in which they are there.
+    written: Vec<usize>,
+    /// By input.
+    read: Vec<Source>,
 }
 
-/// The inputs of a step: slices of one arena, of which those to be written overlap nothing.
+/// Where a step finds an input.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// It is left out.
+    Nowhere,
+    /// Bytes of the constant with this index.
+    Constant(usize, usize),
+    /// These bytes of the gap with this number.
+    Gap(usize, Range<usize>),
+    /// It overlaps what is written: a defect of the planner.
+    Written,
+}
+
+impl Order {
+    pub(super) fn new(
+        inputs: &[Location],
+        outputs: &[Range<usize>],
+        scratch: &Range<usize>,
+    ) -> Self {
+        let range = |index: &usize| outputs.get(*index).unwrap_or(scratch);
+        let mut written: Vec<usize> = (0..=outputs.len()).collect();
+        written.sort_by_key(|index| (range(index).start, range(index).end));
+        let begins = std::iter::once(0).chain(written.iter().map(|index| range(index).end));
+        let ends = written.iter().map(|index| range(index).start).chain([usize::MAX]);
+        let gaps: Vec<(usize, usize)> = begins.zip(ends).collect();
+        let read = |input: &Location| match input {
+            Location::Nowhere => Source::Nowhere,
+            Location::Constant(constant, length) => Source::Constant(*constant, *length),
+            Location::Arena(input) => {
+                let is_in =
+                    |(begin, end): &(usize, usize)| *begin <= input.start && input.end <= *end;
+                gaps.iter().position(is_in).map_or(Source::Written, |gap| {
+                    let begin = gaps[gap].0;
+                    Source::Gap(gap, input.start - begin..input.end - begin)
+                })
+            }
+        };
+        let read = inputs.iter().map(read).collect();
+        Self { written, read }
+    }
+}
+
+/// The inputs of a step.
+#[derive(Default)]
 pub(crate) struct Inputs<'run> {
-    /// What is between the written ranges, with where it begins.
-    readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
-    inputs: &'run [Location],
+    /// What is not written.
+    gaps: [&'run [u8]; MOST_WRITTEN + 1],
+    sources: &'run [Source],
     constants: &'run [Lines],
 }
 
@@ -64,19 +113,13 @@ impl<'run> Inputs<'run> {
     /// # Panics
     /// If it overlaps what is written: a defect of the planner.
     pub(crate) fn optional(&self, index: usize) -> Option<&'run [u8]> {
-        match self.inputs.get(index)? {
-            Location::Nowhere => None,
-            Location::Constant(constant, length) => {
+        match self.sources.get(index)? {
+            Source::Nowhere => None,
+            Source::Constant(constant, length) => {
                 Some(&self.constants[*constant].elements::<u8>()[..*length])
             }
-            Location::Arena(range) => {
-                let inside = |(start, bytes): &&(usize, &[u8])| {
-                    *start <= range.start && range.end <= start + bytes.len()
-                };
-                let (start, bytes) =
-                    self.readable.iter().find(inside).expect("inputs are disjoint from outputs");
-                Some(&bytes[range.start - start..range.end - start])
-            }
+            Source::Gap(gap, bytes) => Some(&self.gaps[*gap][bytes.clone()]),
+            Source::Written => panic!("inputs are disjoint from outputs"),
         }
     }
 

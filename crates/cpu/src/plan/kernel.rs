@@ -1,7 +1,7 @@
 //! [`Kernel`]: what a step does.
 
 use super::Plan;
-use super::arena::StepMemory;
+use super::arena::{Parts, StepMemory};
 use crate::why::Why;
 use nnhal_driver::{Budget, EngineError, Ledger, Observer, OperationPlace};
 use nnhal_kernels::{PreparedKernel, Team, WrongValue, for_each_slice};
@@ -53,8 +53,9 @@ pub(super) struct Prepared<K> {
 
 impl<K: PreparedKernel> Kernel for Prepared<K> {
     fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, written) = memory.split();
-        let operands = nnhal_kernels::Operands::new(&inputs, written);
+        let mut parts = Parts::default();
+        memory.split(&mut parts);
+        let operands = nnhal_kernels::Operands::new(&parts.inputs, parts.written);
         self.kernel.run_on(run.team, operands).map_err(|wrong| {
             let WrongValue { input, what, found, expected } = wrong;
             let operation = self.place.operation_type;

@@ -61,8 +61,7 @@ pub(crate) struct Step {
     pub(crate) inputs: Vec<Location>,
     pub(crate) outputs: Vec<Range<usize>>,
     pub(crate) scratch: Range<usize>,
-    /// See [`arena::written_order`].
-    written_order: Vec<usize>,
+    order: arena::Order,
     /// The lengths of the first output.
     pub(crate) dimensions: Vec<u32>,
     /// What observers are given of each output; nothing of one that is not contiguous.
@@ -272,7 +271,8 @@ impl Step {
 fn size_of_steps(drafts: &[Draft]) -> u64 {
     const KERNEL: usize = 256;
     let bytes = |draft: &Draft| {
-        let operands = draft.inputs.len() * (size_of::<Location>() + size_of::<Held>())
+        let operands = draft.inputs.len()
+            * (size_of::<Location>() + size_of::<arena::Source>() + size_of::<Held>())
             + draft.outputs.len()
                 * (size_of::<Range<usize>>()
                     + size_of::<Option<ObservedOutput>>()
@@ -453,7 +453,7 @@ impl Builder<'_, '_> {
         let mut steps = Vec::with_capacity(drafts.len());
         for (index, (draft, weight_bytes)) in drafts.into_iter().zip(weight_bytes).enumerate() {
             budget.check_inside()?;
-            let inputs: Result<_, EngineError> =
+            let inputs: Result<Vec<_>, EngineError> =
                 draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect();
             let scratch_buffer: BufferId = buffers + index;
             let observed = draft.outputs.iter().map(|id| self.observed(*id)).collect();
@@ -469,11 +469,12 @@ impl Builder<'_, '_> {
             let outputs = draft.outputs.iter().map(|id| self.range(*id, &memory.ranges));
             let outputs: Vec<_> = outputs.collect();
             let scratch = memory.ranges[scratch_buffer].clone();
+            let inputs = inputs?;
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
-                inputs: inputs?,
-                written_order: arena::written_order(&outputs, &scratch),
+                order: arena::Order::new(&inputs, &outputs, &scratch),
+                inputs,
                 outputs,
                 scratch,
                 kernel: draft.kernel,

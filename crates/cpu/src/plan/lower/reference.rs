@@ -1,7 +1,7 @@
 //! Steps that run the reference kernel of their operation.
 
 use crate::graph::{Node, Value};
-use crate::plan::arena::StepMemory;
+use crate::plan::arena::{Parts, StepMemory};
 use crate::plan::execution::narrowed_until;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use crate::why::Why;
@@ -81,7 +81,9 @@ pub(super) fn lower(
 
 impl Kernel for ReferenceKernel {
     fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, outputs) = memory.split();
+        let mut parts = Parts::default();
+        memory.split(&mut parts);
+        let Parts { inputs, written: outputs } = parts;
         let narrow: Vec<Option<Vec<u8>>> = (self.inputs.iter().enumerate())
             .map(|(index, input)| {
                 let narrow = || narrowed_until(self.set, inputs.bytes(index), run.budget);
