@@ -44,7 +44,7 @@ type Row<S> = [S; BLOCK + COPIED];
 #[inline(always)]
 pub(super) fn are_few<T>(pixels: &Pixels<'_, T>) -> bool {
     let channels = pixels.shape.channels;
-    channels <= MOST_CHANNELS
+    (1..=MOST_CHANNELS).contains(&channels)
         && pixels.channels.len() == channels
         && pixels.input.pixel_stride <= 2 * channels
         && pixels.stride == channels
