@@ -16,7 +16,7 @@ use std::ops::Range;
 const WORK_OF_PAIR: usize = 8;
 
 /// Multiplications of a product that is not worth packing a matrix for.
-const SMALL_PRODUCT: usize = 512;
+const SMALL_PRODUCT: usize = 64;
 
 /// Bytes of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 20;
