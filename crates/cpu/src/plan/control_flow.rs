@@ -1,7 +1,7 @@
 //! [`ControlFlow`]: the step of an IF or a WHILE, which runs plans of the subgraphs that it refers to.
 
 use super::arena::StepMemory;
-use super::rounds::Rounds;
+use super::rounds::{Rounds, overlap};
 use super::{Input, Kernel, Location, Plan, Run};
 use crate::graph::ControlFlowKind;
 use nnhal_driver::{EngineError, InRounds, Round};
@@ -158,8 +158,4 @@ impl Plan {
             Location::Nowhere | Location::Constant(..) => false,
         })
     }
-}
-
-pub(super) fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
 }

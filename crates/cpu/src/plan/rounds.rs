@@ -1,7 +1,6 @@
 //! [`Rounds`]: how a WHILE runs its condition and its body.
 
 use super::arena::StepMemory;
-use super::control_flow::overlap;
 use super::{Input, Location, Plan, Run};
 use nnhal_driver::{EngineError, OperationPlace, Round};
 use nnhal_kernels::LINE_BYTES;
@@ -145,4 +144,8 @@ impl Rounds {
             }
         }
     }
+}
+
+pub(super) fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
 }
