@@ -6,7 +6,7 @@
 
 prints the geometric mean of nnhal's times in shares of LiteRT's (with XNNPACK, the interpreter's default), and the models
 that take longest in that measure. The models of `bench/` say how fast we are; these, some of which run for microseconds, say
-which layers nobody has looked at. So a ratio here is rough: `peers.py` is the way to measure one.
+which layers are slow that no one has timed. So a ratio here is rough: `peers.py` is the way to measure one.
 
 Both are timed in turns (--turns), one thread, the least median of the turns counts. Inputs are the corpus's own; models that
 LiteRT or nnhal refuse, and those with several signatures, are counted and left out. Ends with 1 if nothing could be timed.

@@ -166,10 +166,10 @@ impl Walk {
         assert_eq!(output.len(), self.elements, "an output of another size");
         let output = DisjointOutput::new(output);
         self.share(team, |blocks| {
-            let mut rooms = Rooms::<T, MOST_OPERANDS>::new();
+            let mut gathered = Gathered::<T, MOST_OPERANDS>::new(self, &self.operands);
             for block in blocks {
                 let block = self.block(block);
-                let contributions = rooms.contributions(self, operands, &self.operands, &block);
+                let contributions = gathered.contributions(operands, &block);
                 // SAFETY: every block has its own elements, and every task its own blocks.
                 let output = unsafe { output.slice(block.start, block.length) };
                 work(&contributions[..operands.len()], output);
@@ -196,11 +196,12 @@ impl Walk {
         assert_eq!(output.len(), self.elements, "an output of another size");
         let output = DisjointOutput::new(output);
         self.share(team, |blocks| {
-            let (mut room, mut rooms) = (Rooms::<C, 1>::new(), Rooms::<T, MOST_OPERANDS>::new());
+            let mut of_condition = Gathered::<C, 1>::new(self, of_first);
+            let mut of_others = Gathered::<T, MOST_OPERANDS>::new(self, others);
             for block in blocks {
                 let block = self.block(block);
-                let [condition] = room.contributions(self, &[first], of_first, &block);
-                let contributions = rooms.contributions(self, operands, others, &block);
+                let [condition] = of_condition.contributions(&[first], &block);
+                let contributions = of_others.contributions(operands, &block);
                 // SAFETY: every block has its own elements, and every task its own blocks.
                 let output = unsafe { output.slice(block.start, block.length) };
                 work(condition, &contributions[..operands.len()], output);
@@ -245,30 +246,28 @@ fn check_sizes<T>(operands: &[&[T]], of_walk: &[Strides]) {
     }
 }
 
-/// Where elements of operands are brought together that do not stand so.
-struct Rooms<T, const N: usize> {
+/// Elements of some of a walk's operands, brought together where they do not stand so.
+struct Gathered<'w, T, const N: usize> {
+    walk: &'w Walk,
+    operands: &'w [Strides],
     slots: [MaybeUninit<[T; BLOCK]>; N],
-    /// The offset and number of steps of what was gathered there.
-    gathered: [Option<(usize, usize)>; N],
+    /// The offset and number of steps of what is there.
+    places: [Option<(usize, usize)>; N],
 }
 
-impl<T: Copy, const N: usize> Rooms<T, N> {
-    fn new() -> Self {
-        Self { slots: [const { MaybeUninit::uninit() }; N], gathered: [None; N] }
+impl<'w, T: Copy, const N: usize> Gathered<'w, T, N> {
+    fn new(walk: &'w Walk, operands: &'w [Strides]) -> Self {
+        let slots = [const { MaybeUninit::uninit() }; N];
+        Self { walk, operands, slots, places: [None; N] }
     }
 
     /// What operands contribute to a block.
-    fn contributions<'a>(
-        &'a mut self,
-        walk: &Walk,
-        operands: &[&'a [T]],
-        of_walk: &[Strides],
-        block: &Block,
-    ) -> [Operand<'a, T>; N] {
+    fn contributions<'a>(&'a mut self, operands: &[&'a [T]], block: &Block) -> [Operand<'a, T>; N] {
+        let walk = self.walk;
         let mut contributions = [const { Operand::Elements(&[] as &[T]) }; N];
-        let places = contributions.iter_mut().zip(self.slots.iter_mut().zip(&mut self.gathered));
-        for ((operand, strides), (contribution, (room, gathered))) in
-            operands.iter().zip(of_walk).zip(places)
+        let places = contributions.iter_mut().zip(self.slots.iter_mut().zip(&mut self.places));
+        for ((operand, strides), (contribution, (room, place))) in
+            operands.iter().zip(self.operands).zip(places)
         {
             let offset = strides.offset(&walk.outer, block.row) + block.first * strides.step;
             let is_contiguous =
@@ -278,8 +277,8 @@ impl<T: Copy, const N: usize> Rooms<T, N> {
             } else if strides.step == 0 && strides.within_unit == 0 {
                 Operand::Same(operand[offset])
             } else {
-                let is_there = *gathered == Some((offset, block.steps));
-                *gathered = Some((offset, block.steps));
+                let is_there = *place == Some((offset, block.steps));
+                *place = Some((offset, block.steps));
                 let steps = (block.steps, strides.step);
                 let unit = (walk.unit, strides.within_unit);
                 // SAFETY: with the same offset and number of steps, the same elements were

@@ -88,9 +88,9 @@ fn sines_are_those_of_doubles_wherever_they_are_asked_for() {
             for (x, found) in inputs.iter().zip(result) {
                 #[allow(clippy::cast_possible_truncation)]
                 let expected = function(f64::from(*x)) as f32;
-                let apart = (found - expected).abs();
+                let error = (found - expected).abs();
                 assert!(
-                    apart <= expected.abs() * f32::EPSILON,
+                    error <= expected.abs() * f32::EPSILON,
                     "{unary:?} of {x}: {found}, {expected}"
                 );
                 assert_eq!(
