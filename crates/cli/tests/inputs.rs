@@ -371,6 +371,25 @@ fn weights_of_8_bits_beside_floats_are_dequantized_if_asked_for() {
     assert!(exact.contains("fully connected") && !exact.contains("dynamic fully"), "{exact}");
 }
 
+/// Its model says one row.
+#[test]
+fn a_file_is_compared_with_the_shape_that_is_asked_for() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dynamic_range.tflite");
+    let rows = npy("<f4", false, "(2, 3)", &[1.0_f32.to_le_bytes(); 6].concat());
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.arg("run").arg(&model).args(arguments).arg("--input").arg(&rows);
+        command
+    };
+    let (code, stdout, stderr) = outcome(&mut command(&["--shape", "2,3"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("2x2"), "{stdout}");
+    let refused = refusal(&mut command(&["--shape", "3,3"]), 3);
+    assert!(refused.contains("shape is [2, 3], expected [3, 3]"), "{refused}");
+    let refused = refusal(&mut command(&[]), 3);
+    assert!(refused.contains("shape is [2, 3], expected [1, 3]"), "{refused}");
+}
+
 /// Sums of four neighbours, which the shape of the file's example does not have; `sums_of_four` of the tests in
 /// crates/python writes it.
 #[test]

@@ -322,9 +322,26 @@ unsafe fn gather<'r, T: Copy>(
     if !is_there {
         for index in 0..steps {
             let from = &operand[index * step..];
-            for position in 0..unit {
-                // SAFETY: within the room, as `length` is.
-                unsafe { first.add(index * unit + position).write(from[position * within]) };
+            // SAFETY: within the room, as `length` is, and so below.
+            let to = unsafe { first.add(index * unit) };
+            match within {
+                0 => {
+                    let element = from[0];
+                    // SAFETY: as above.
+                    (0..unit).for_each(|position| unsafe { to.add(position).write(element) });
+                }
+                1 => {
+                    for (position, element) in from[..unit].iter().enumerate() {
+                        // SAFETY: as above.
+                        unsafe { to.add(position).write(*element) };
+                    }
+                }
+                _ => {
+                    for position in 0..unit {
+                        // SAFETY: as above.
+                        unsafe { to.add(position).write(from[position * within]) };
+                    }
+                }
             }
         }
     }
