@@ -14,8 +14,15 @@ use nnhal_hal::{
 use std::collections::BTreeSet;
 
 /// Those that only move elements, and the one that is slow.
-const WITHOUT_TYPE: [&str; 6] =
-    ["copy", "gather", "hashtable lookup", "reference", "requantizing copy", "select"];
+const WITHOUT_TYPE: [&str; 7] = [
+    "copy",
+    "gather",
+    "hashtable lookup",
+    "reference",
+    "requantizing copy",
+    "select",
+    "update slice",
+];
 const TYPES: [&str; 13] =
     ["f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool", "8-bit"];
 const INSTRUCTION_SETS: [&str; 9] = [

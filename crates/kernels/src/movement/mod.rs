@@ -23,6 +23,7 @@ mod layout;
 mod pieces;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
@@ -31,6 +32,7 @@ pub use gather::{Elements, Gather, NoSuchRow, gather};
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
 use std::mem::MaybeUninit;
+pub use update::UpdateSlice;
 
 /// Side of the squares that a transposition is cut into: reads and writes of one stay in the first
 /// cache.
@@ -179,6 +181,28 @@ impl StridedCopy {
                 }
             }
         });
+    }
+}
+
+impl StridedCopy {
+    /// The same of bytes, of elements that have 1, 2, 4 or 8 of them.
+    ///
+    /// # Panics
+    /// As [`Self::run`], and if a slice is not aligned for its elements.
+    pub(crate) fn run_bytes(
+        &self,
+        team: &mut Team,
+        element_size: usize,
+        input: &[u8],
+        output: &mut [u8],
+    ) {
+        use bytemuck::{cast_slice, cast_slice_mut};
+        match element_size {
+            1 => self.run::<u8>(team, input, output),
+            2 => self.run::<u16>(team, cast_slice(input), cast_slice_mut(output)),
+            4 => self.run::<u32>(team, cast_slice(input), cast_slice_mut(output)),
+            _ => self.run::<u64>(team, cast_slice(input), cast_slice_mut(output)),
+        }
     }
 }
 

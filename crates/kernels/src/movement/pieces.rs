@@ -56,20 +56,13 @@ impl PreparedKernel for Copies {
         let (inputs, [output], scratch) = operands.split();
         self.fill(team, output);
         for (piece, (index, copy)) in self.pieces.iter().enumerate() {
-            match self.element_size {
-                1 => {
-                    let mut part: &[u8] = inputs.of(*index);
-                    if let Some(Some(table)) = self.tables.get(piece) {
-                        let room = &mut scratch[..part.len()];
-                        table.run(team, part, room);
-                        part = room;
-                    }
-                    copy.run(team, part, output);
-                }
-                2 => copy.run::<u16>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
-                4 => copy.run::<u32>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
-                _ => copy.run::<u64>(team, inputs.of(*index), bytemuck::cast_slice_mut(output)),
+            let mut part: &[u8] = inputs.of(*index);
+            if let Some(Some(table)) = self.tables.get(piece) {
+                let room = &mut scratch[..part.len()];
+                table.run(team, part, room);
+                part = room;
             }
+            copy.run_bytes(team, self.element_size, part, output);
         }
         Ok(())
     }

@@ -143,6 +143,7 @@ fn one(
             dynamic::fully_connected(builder, node, it, preparation)
         }
         AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
+        AnyOperation::DynamicUpdateSlice(_) => movement::update_slice(builder, node),
         AnyOperation::Elementwise(it) if is_integer => integers::elementwise(builder, node, *it),
         AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),

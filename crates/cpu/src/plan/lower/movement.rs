@@ -6,7 +6,7 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
 use nnhal_kernels::elementwise::quantized::TableMap;
-use nnhal_kernels::movement::{Copies, StridedCopy};
+use nnhal_kernels::movement::{Copies, StridedCopy, UpdateSlice};
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
@@ -149,6 +149,13 @@ pub(super) fn mirror_pad(
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
     let kernel = Copies { pieces, element_size, ..Copies::default() };
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
+}
+
+pub(super) fn update_slice(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+    let [tensor, block] = [0, 1].map(|position| builder.graph.input(node, position));
+    let element_size = copied_size(tensor)?;
+    let kernel = UpdateSlice::prepare(&tensor.lengths(), &block.lengths(), element_size);
+    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
 }
 
 /// A tensor of one element, again and again, that is too large to be a constant.
