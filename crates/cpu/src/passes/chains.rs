@@ -85,8 +85,23 @@ pub(super) fn chain(graph: &Graph<'_>, node: &Node) -> Result<(Vec<Step>, Vec<Va
         AnyOperation::MaximumMinimum(MaximumMinimum::Maximum) => two(Binary::Maximum, none),
         AnyOperation::MaximumMinimum(MaximumMinimum::Minimum) => two(Binary::Minimum, none),
         AnyOperation::Prelu(_) => two(Binary::Prelu, none),
-        AnyOperation::Pow(_) => two(Binary::Pow, none),
+        AnyOperation::Pow(_) => match power(graph, node) {
+            Some(power) => one(power),
+            None => two(Binary::Pow, none),
+        },
         _ => Err(Why::Operation),
+    }
+}
+
+/// The square or the cube that a POW is with a constant exponent.
+fn power(graph: &Graph<'_>, node: &Node) -> Option<Unary> {
+    let [base, exponent] = [0, 1].map(|position| graph.input(node, position));
+    let is_shaped_alike = graph.output(node, 0).dimensions == base.dimensions;
+    let exponent = exponent.floats().ok().filter(|_| is_shaped_alike)?;
+    match *exponent {
+        [2.0] => Some(Unary::Square),
+        [3.0] => Some(Unary::Cube),
+        _ => None,
     }
 }
 
