@@ -51,7 +51,7 @@ def litert(model, inputs, threads):
 
 
 def enlarged(inputs, elements):
-    """Ways to make inputs larger, so that the largest has about as many elements."""
+    """Ways to make inputs larger, so that the largest has about that many elements."""
     largest = max(inputs, key=lambda values: values.size)
     long = [axis for axis, length in enumerate(largest.shape) if length > 1]
     for axes in (long[:-1], long, long[:1]):

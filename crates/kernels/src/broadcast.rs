@@ -150,11 +150,12 @@ impl Walk {
     }
 
     /// Writes the output: `work` is called for every block, with what the operands contribute and
-    /// the elements to write; on several threads, if there is enough to do.
+    /// the elements to write; on several threads, if there is enough to do. There are `N` operands at most: the
+    /// stack holds a block of each.
     ///
     /// # Panics
     /// If the output or an operand has not the number of elements that was prepared for.
-    pub(crate) fn run<T: Copy + Sync, U: Send>(
+    pub(crate) fn run<const N: usize, T: Copy + Sync, U: Send>(
         &self,
         team: &mut Team,
         operands: &[&[T]],
@@ -166,7 +167,7 @@ impl Walk {
         assert_eq!(output.len(), self.elements, "an output of another size");
         let output = DisjointOutput::new(output);
         self.share(team, |blocks| {
-            let mut gathered = Gathered::<T, MOST_OPERANDS>::new(self, &self.operands);
+            let mut gathered = Gathered::<T, N>::new(self, &self.operands);
             for block in blocks {
                 let block = self.block(block);
                 let contributions = gathered.contributions(operands, &block);
@@ -181,11 +182,11 @@ impl Walk {
     ///
     /// # Panics
     /// As [`Self::run`].
-    pub(crate) fn run_chosen<C: Copy + Sync, T: Copy + Send + Sync>(
+    pub(crate) fn run_chosen<const N: usize, C: Copy + Sync, T: Copy + Send + Sync>(
         &self,
         team: &mut Team,
         first: &[C],
-        operands: &[&[T]],
+        operands: &[&[T]; N],
         output: &mut [T],
         work: &WorkOfTwoTypes<'_, C, T>,
     ) {
@@ -197,14 +198,14 @@ impl Walk {
         let output = DisjointOutput::new(output);
         self.share(team, |blocks| {
             let mut of_condition = Gathered::<C, 1>::new(self, of_first);
-            let mut of_others = Gathered::<T, MOST_OPERANDS>::new(self, others);
+            let mut of_others = Gathered::<T, N>::new(self, others);
             for block in blocks {
                 let block = self.block(block);
                 let [condition] = of_condition.contributions(&[first], &block);
                 let contributions = of_others.contributions(operands, &block);
                 // SAFETY: every block has its own elements, and every task its own blocks.
                 let output = unsafe { output.slice(block.start, block.length) };
-                work(condition, &contributions[..operands.len()], output);
+                work(condition, &contributions, output);
             }
         });
     }
@@ -387,11 +388,16 @@ mod tests {
             shapes.iter().map(|shape| (0..shape.iter().product()).collect()).collect();
         let operands: Vec<&[usize]> = operands.iter().map(Vec::as_slice).collect();
         let mut output = vec![Vec::new(); walk.elements()];
-        walk.run(&mut Team::new(threads), &operands, &mut output, &|operands, output| {
-            for (index, element) in output.iter_mut().enumerate() {
-                *element = operands.iter().map(|operand| operand.at(index)).collect();
-            }
-        });
+        walk.run::<MOST_OPERANDS, _, _>(
+            &mut Team::new(threads),
+            &operands,
+            &mut output,
+            &|operands, output| {
+                for (index, element) in output.iter_mut().enumerate() {
+                    *element = operands.iter().map(|operand| operand.at(index)).collect();
+                }
+            },
+        );
         assert_eq!(output, expected(shapes), "{shapes:?}");
     }
 

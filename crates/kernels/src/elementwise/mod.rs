@@ -101,7 +101,7 @@ impl Chain {
     /// # Panics
     /// If an operand or the output has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, operands: &[&[f32]], output: &mut [f32]) {
-        self.walk.run(team, operands, output, &|operands, output| {
+        self.walk.run::<MOST_OPERANDS, _, _>(team, operands, output, &|operands, output| {
             self.isa.run(Block { steps: &self.steps, operands, output });
         });
     }

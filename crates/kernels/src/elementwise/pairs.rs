@@ -106,7 +106,7 @@ impl Broadcast {
         output: &mut [U],
         work: impl Fn(Isa, [Operand<'_, T>; 2], &mut [U]) + Sync,
     ) {
-        self.walk.run(team, &inputs, output, &|operands, output| {
+        self.walk.run::<2, _, _>(team, &inputs, output, &|operands, output| {
             work(self.isa, [operands[0], operands[1]], output);
         });
     }

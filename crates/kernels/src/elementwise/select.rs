@@ -45,12 +45,22 @@ impl Select {
     ) {
         self.walk.run_chosen(team, conditions, &choices, output, &|conditions, choices, output| {
             let [then, other] = [choices[0], choices[1]];
-            if self.tables.iter().all(Option::is_none) {
-                return self.isa.run(Block { conditions, then, other, output });
-            }
-            let [mut of_then, mut of_other] = [[T::zeroed(); BLOCK]; 2];
-            let then = recoded(self.tables[0].as_ref(), then, &mut of_then);
-            let other = recoded(self.tables[1].as_ref(), other, &mut of_other);
+            self.isa.run(Block { conditions, then, other, output });
+        });
+    }
+
+    /// Of bytes after their tables.
+    fn choose_recoded(
+        &self,
+        team: &mut Team,
+        conditions: &[u8],
+        choices: [&[u8]; 2],
+        output: &mut [u8],
+    ) {
+        self.walk.run_chosen(team, conditions, &choices, output, &|conditions, choices, output| {
+            let [mut of_then, mut of_other] = [[0; BLOCK]; 2];
+            let then = recoded(self.tables[0].as_ref(), choices[0], &mut of_then);
+            let other = recoded(self.tables[1].as_ref(), choices[1], &mut of_other);
             self.isa.run(Block { conditions, then, other, output });
         });
     }
@@ -118,6 +128,9 @@ impl PreparedKernel for Select {
             }};
         }
         match self.element_size {
+            1 if self.tables.iter().any(Option::is_some) => {
+                self.choose_recoded(team, conditions, [inputs.of(1), inputs.of(2)], output);
+            }
             1 => chosen!(u8),
             2 => chosen!(u16),
             4 => chosen!(u32),
