@@ -147,9 +147,9 @@ fn copy_some<S: Copy>(
     to: &mut Row<S>,
     (count, channels): (usize, usize),
 ) {
-    for channel in (0..channels).step_by(COPIED) {
-        for pixel in 0..count {
-            // Those that are too many are overwritten, or behind the last.
+    for pixel in 0..count {
+        for channel in (0..channels).step_by(COPIED) {
+            // Those that are too many are the next pixel's, which overwrites them, or behind the last one's.
             let from: &[S; COPIED] =
                 from[pixel * distance + channel..].first_chunk().expect("in the row");
             to[pixel * channels + channel..][..COPIED].copy_from_slice(from);

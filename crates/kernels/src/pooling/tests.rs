@@ -146,6 +146,9 @@ fn long_rows_of_few_channels() {
     check(&Shape { output: [2, 14], stride: [1, 50], filter: [2, 60], ..row }, [0; 2], 3);
     check(&Shape { output: [2, 3], filter: [2, 699], channels: 5, ..row }, [0; 2], 4);
     check(&Shape { channels: 63, stride: [1, 3], output: [2, 234], ..row }, [0; 2], 5);
+    // Pixels of more than one copy, several of them in a block.
+    check(&Shape { channels: 22, stride: [1, 2], output: [2, 349], ..row }, [0; 2], 6);
+    check(&Shape { channels: 42, stride: [1, 3], output: [2, 234], ..row }, [1, 0], 7);
 }
 
 #[test]
