@@ -228,7 +228,8 @@ fn sine(x: f64, angles: u64) -> f64 {
         -2.755_731_435_139_066_3e-7,
         2.087_572_321_298_175e-9,
     ]);
-    let sine = rest + rest * square * sine;
+    // A product, so that zeros keep their sign.
+    let sine = rest * (1.0 + square * sine);
     let cosine = 1.0 - 0.5 * square + square * square * cosine;
     let value = if angles % 2 == 1 { cosine } else { sine };
     f64::from_bits(value.to_bits() ^ (angles & 2) << 62)

@@ -109,7 +109,7 @@ mod tests {
         let inputs: [&[u8]; 3] = [&[1, 2, 3, 4], &[5, 6, 7, 8], bytemuck::cast_slice(&none)];
         assert_eq!(outputs(&kernel, &inputs, [4]), [[5, 6, 7, 8]]);
         let kernel = UpdateSlice::prepare(&[], &[], 1);
-        assert_eq!(outputs(&kernel, &[&[1], &[2], &[]], [1]), [[2]]);
+        assert_eq!(outputs(&kernel, &[&[1], &[2], bytemuck::cast_slice(&none[..0])], [1]), [[2]]);
         let kernel = UpdateSlice::prepare(&[0], &[0], 1);
         assert_eq!(
             outputs(&kernel, &[&[], &[], bytemuck::cast_slice(&none[..1])], [0]),
