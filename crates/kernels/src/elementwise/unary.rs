@@ -180,22 +180,25 @@ impl Unary {
     }
 }
 
-/// Sines of numbers and this many right angles; loops of plain numbers, which become vector instructions.
-#[allow(clippy::cast_possible_truncation)] // Rounded once.
+/// Sines of numbers and this many right angles.
 #[inline(always)]
 fn circular(values: &mut [f32], angles: u64) {
-    let all = |values: &mut [f32]| {
-        // Of larger ones the part of a turn is not exact below; neither is there one of infinity and NaN.
-        let is_near = values.iter().fold(true, |is_near, x| is_near & (x.abs() < 1e6));
-        match (is_near, angles) {
-            (true, _) => values.iter_mut().for_each(|x| *x = sine((*x).into(), angles) as f32),
-            (false, 0) => values.iter_mut().for_each(|x| *x = f64::from(*x).sin() as f32),
-            (false, _) => values.iter_mut().for_each(|x| *x = f64::from(*x).cos() as f32),
-        }
-    };
     let (vectors, rest) = values.as_chunks_mut::<16>();
-    vectors.iter_mut().for_each(|vector| all(vector));
-    all(rest);
+    vectors.iter_mut().for_each(|vector| sines(vector, angles));
+    sines(rest, angles);
+}
+
+/// The same of a few; loops of plain numbers, which become vector instructions of the set that they are inlined for.
+#[allow(clippy::cast_possible_truncation)] // Rounded once.
+#[inline(always)]
+fn sines(values: &mut [f32], angles: u64) {
+    // Of larger ones the part of a turn is not exact below; neither is there one of infinity and NaN.
+    let is_near = values.iter().fold(true, |is_near, x| is_near & (x.abs() < 1e6));
+    match (is_near, angles) {
+        (true, _) => values.iter_mut().for_each(|x| *x = sine((*x).into(), angles) as f32),
+        (false, 0) => values.iter_mut().for_each(|x| *x = f64::from(*x).sin() as f32),
+        (false, _) => values.iter_mut().for_each(|x| *x = f64::from(*x).cos() as f32),
+    }
 }
 
 /// The sine of a number, whose magnitude is below 10^6, and this many right angles: a polynomial of what is left of the nearest
