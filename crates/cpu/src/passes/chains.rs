@@ -67,12 +67,10 @@ pub(super) fn chain(graph: &Graph<'_>, node: &Node) -> Result<(Vec<Step>, Vec<Va
             let steps = [Unary::Neg, Unary::Floor, Unary::Neg].map(Step::Unary);
             Ok((steps.to_vec(), vec![node.inputs[0]]))
         }
-        AnyOperation::Unary(function) => one(match function {
-            ExtensionUnary::Cos => Unary::Cos,
-            ExtensionUnary::Round => Unary::Round,
-            ExtensionUnary::Sign => Unary::Sign,
-            ExtensionUnary::Ceil | ExtensionUnary::Gelu => Unary::Gelu,
-        }),
+        AnyOperation::Unary(ExtensionUnary::Cos) => one(Unary::Cos),
+        AnyOperation::Unary(ExtensionUnary::Gelu) => one(Unary::Gelu),
+        AnyOperation::Unary(ExtensionUnary::Round) => one(Unary::Round),
+        AnyOperation::Unary(ExtensionUnary::Sign) => one(Unary::Sign),
         AnyOperation::Arithmetic(arithmetic) => {
             let binary = match arithmetic.operator {
                 Operator::Add => Binary::Add,
