@@ -3,6 +3,7 @@
 
 use nnhal_cpu::Settings;
 use nnhal_driver::{ObservedOutput, Observer, Prepared, Round};
+use nnhal_hal::memory::{Memory, Protection};
 use nnhal_hal::{
     Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, ModelBuilder, OperandId,
     OperandSpec, OperationType as O, PrepareOptions, PreparedModel, Request, RequestBuilder,
@@ -473,8 +474,8 @@ fn observers_are_notified_of_the_branch_that_runs() {
                 let path = |rounds: &[Round]| rounds.iter().map(|it| it.subgraph_input).collect();
                 seen.iter().map(|(rounds, ..)| path(rounds)).collect()
             };
-            // Casts to the same type are no steps.
-            if name != "moved" {
+            // Casts to the same type, and sums of constants, are no steps.
+            if name != "moved" && name != "computed" {
                 assert_eq!(branches(&fast), branches(&reference), "{name}, {condition}");
             }
         }
@@ -664,4 +665,196 @@ fn other_choices_are_interpreted() {
     }
     let plan = Prepared::of(&*prepared).unwrap().plan();
     assert!(!plan.is_empty() && plan.iter().all(|step| step.kernel != "if"));
+}
+
+fn floats(dimensions: &[u32]) -> OperandSpec {
+    OperandSpec::tensor_float32(dimensions)
+}
+
+const UNITS: u32 = 24;
+
+fn weights(unlike: f32) -> Vec<f32> {
+    (0..UNITS * UNITS).map(|index| ((index * 37 % 64) as f32 - unlike) / 64.0).collect()
+}
+
+/// FULLY_CONNECTED of a row with weights.
+fn fully_connected(graph: &mut SubgraphBuilder, x: OperandId, weights: OperandId) -> OperandId {
+    let bias = graph.constant(floats(&[UNITS]), &[0.5; UNITS as usize]);
+    let none = graph.scalar_i32(0);
+    graph.operation(O::FullyConnected, [x, weights, bias, none], floats(&[1, UNITS]))
+}
+
+/// An IF whose branches have one layer each, of weights that are an argument: both of the same two.
+fn layers_of_branches() -> Model {
+    let mut builder = ModelBuilder::new();
+    let branches = [0, 1].map(|own| {
+        let mut graph = SubgraphBuilder::new();
+        let inputs = [[UNITS, UNITS], [1, UNITS], [UNITS, UNITS]];
+        let inputs = inputs.map(|lengths| graph.input("", floats(&lengths)));
+        let y = fully_connected(&mut graph, inputs[1], inputs[2 * own]);
+        graph.output(y);
+        builder.reference(graph)
+    });
+    let mut main = SubgraphBuilder::new();
+    let condition = main.input("", truth());
+    let x = main.input("", floats(&[1, UNITS]));
+    let [first, last] =
+        [20.0, 40.0].map(|unlike| main.constant(floats(&[UNITS, UNITS]), &weights(unlike)));
+    let [then, otherwise] = branches.map(|branch| main.subgraph(branch));
+    let inputs = [condition, then, otherwise, first, x, last];
+    let y = main.operation(O::If, inputs, floats(&[1, UNITS]));
+    main.output(y);
+    builder.build(main).unwrap()
+}
+
+/// `for 3 rounds { x = layer(x, weights) }`, whose weights and number of rounds are variables that never change. It may give out
+/// the weights too, or change them.
+fn layer_of_rounds(gives_out: bool, changes: bool) -> Model {
+    let mut builder = ModelBuilder::new();
+    let types = || [floats(&[1, UNITS]), floats(&[UNITS, UNITS]), integers(1), integers(1)];
+    let mut condition = SubgraphBuilder::new();
+    let variables = types().map(|spec| condition.input("", spec));
+    let operands = [variables[2], variables[3]];
+    let is_less = condition.operation(O::Less, operands, truth());
+    condition.output(is_less);
+    let condition = builder.reference(condition);
+    let mut body = SubgraphBuilder::new();
+    let [x, weights_before, i, limit] = types().map(|spec| body.input("", spec));
+    let y = fully_connected(&mut body, x, weights_before);
+    let change = if changes { O::Abs } else { O::Cast };
+    let weights_after = body.operation(change, [weights_before], floats(&[UNITS, UNITS]));
+    let one = body.constant(integers(1), &[1]);
+    let next = add(&mut body, i, one, 1);
+    let limit = same(&mut body, limit, 1);
+    for output in [y, weights_after, next, limit] {
+        body.output(output);
+    }
+    let body = builder.reference(body);
+    let mut main = SubgraphBuilder::new();
+    let condition_input = main.input("", truth());
+    let x = main.input("", floats(&[1, UNITS]));
+    let arguments = [
+        main.subgraph(condition),
+        main.subgraph(body),
+        x,
+        main.constant(floats(&[UNITS, UNITS]), &weights(32.0)),
+        main.constant(integers(1), &[0]),
+        main.constant(integers(1), &[3]),
+    ];
+    let results = types().map(|spec| main.temporary(spec));
+    main.operation_into(O::While, arguments, &results);
+    let given_out = results[..if gives_out { 2 } else { 1 }].to_vec();
+    // Read, so that the request is that of the other model.
+    let chosen = main.operation(O::LogicalNot, [condition_input], truth());
+    for output in given_out.into_iter().chain([chosen]) {
+        main.output(output);
+    }
+    builder.build(main).unwrap()
+}
+
+/// Weights that are arguments of an IF, or variables that a loop never changes, are packed once, as a subgraph's own are.
+#[test]
+fn constants_outside_are_constants_inside() {
+    let x: Vec<u8> =
+        (0..UNITS).flat_map(|index| (index as f32 / 8.0 - 1.0).to_le_bytes()).collect();
+    let row = 4 * UNITS as usize;
+    let square = row * UNITS as usize;
+    for (name, model, outputs, is_packed) in [
+        ("branches", layers_of_branches(), vec![row], true),
+        ("rounds", layer_of_rounds(false, false), vec![row, 1], true),
+        ("rounds that give them out", layer_of_rounds(true, false), vec![row, square, 1], false),
+        ("rounds that change them", layer_of_rounds(false, true), vec![row, 1], false),
+        ("rounds that do both", layer_of_rounds(true, true), vec![row, square, 1], false),
+    ] {
+        let devices = [nnhal_cpu::device(Settings::default()), nnhal_reference::device()];
+        let prepared = devices.map(|device| prepare(&*device, &model));
+        for condition in [0, 1] {
+            let [fast, reference] = prepared.each_ref().map(|prepared| {
+                let mut request = RequestBuilder::new();
+                request.input(&[condition]).input(&x);
+                for length in &outputs {
+                    request.output(*length);
+                }
+                let request = request.build().unwrap();
+                let seen = Arc::new(Seen::default());
+                let observed = Prepared::of(&**prepared).unwrap();
+                observed.execute_observed(&request, &ExecutionOptions::default(), &*seen).unwrap();
+                let results = 0..outputs.len();
+                let results = results.map(|it| RequestBuilder::read_output(&request, it).unwrap());
+                let seen = seen.0.lock().unwrap().clone();
+                (results.collect::<Vec<_>>(), seen)
+            });
+            let is_near = |one: &[u8], other: &[u8]| {
+                let numbers = |bytes: &[u8]| -> Vec<f32> {
+                    let (numbers, _) = bytes.as_chunks();
+                    numbers.iter().copied().map(f32::from_le_bytes).collect()
+                };
+                let pairs = numbers(one).into_iter().zip(numbers(other));
+                one.len() == other.len()
+                    && (one == other
+                        || pairs.fold(0.0, |all, (a, b)| (a - b).abs().max(all)) < 1e-4)
+            };
+            for (fast, reference) in fast.0.iter().zip(&reference.0) {
+                assert!(is_near(fast, reference), "{name}, {condition}");
+            }
+            for (rounds, operand, bytes) in &fast.1 {
+                let is_alike = |(of, at, expected): &Observed| {
+                    of == rounds && at == operand && is_near(bytes, expected)
+                };
+                assert!(reference.1.iter().any(is_alike), "{name}: operand {operand}, {rounds:?}");
+            }
+        }
+        let plan = Prepared::of(&*prepared[0]).unwrap().plan();
+        let layers: Vec<_> =
+            plan.iter().filter(|step| step.plan != 0 && step.weight_bytes > 0).collect();
+        let expected = if name == "branches" { 2 } else { 1 };
+        assert_eq!(layers.len(), if is_packed { expected } else { 0 }, "{name}: {plan:?}");
+    }
+}
+
+/// Zeros would be a wrong answer.
+#[test]
+fn a_branch_with_a_constant_that_cannot_be_read_is_not_prepared() {
+    let many = 4096;
+    for is_inside in [true, false] {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4 * u64::from(many)).unwrap();
+        let fd = file.try_clone().unwrap().into();
+        let memory = Memory::from_file(fd, Protection::READ, 0, 4 * u64::from(many)).unwrap();
+        let mut builder = ModelBuilder::new();
+        let pool = builder.pool(memory);
+        let mut branches = Vec::new();
+        for operation in [O::Add, O::Sub] {
+            let mut graph = SubgraphBuilder::new();
+            let x = graph.input("", integers(many));
+            let outside = graph.input("", integers(many));
+            let added = if is_inside {
+                graph.constant_in_pool(integers(many), pool, 0, 4 * many)
+            } else {
+                outside
+            };
+            let none = graph.scalar_i32(0);
+            let y = graph.operation(operation, [x, added, none], integers(many));
+            graph.output(y);
+            branches.push(builder.reference(graph));
+        }
+        let mut main = SubgraphBuilder::new();
+        let (condition, x) = (main.input("", truth()), main.input("", integers(many)));
+        // What goes to an IF directly may be left out by requests, which are interpreted; that would read constants.
+        let condition = main.operation(O::LogicalNot, [condition], truth());
+        let x = add(&mut main, x, x, many);
+        let outside =
+            if is_inside { x } else { main.constant_in_pool(integers(many), pool, 0, 4 * many) };
+        let (then, otherwise) = (main.subgraph(branches[0]), main.subgraph(branches[1]));
+        let y = main.operation(O::If, [condition, then, otherwise, x, outside], integers(many));
+        main.output(y);
+        let model = builder.build(main).unwrap();
+        let device = nnhal_cpu::device(Settings::default());
+        let prepare =
+            || device.prepare_model(&model, HalVersion::LATEST, PrepareOptions::default());
+        prepare().unwrap();
+        file.set_len(4).unwrap();
+        let refused = prepare().err().expect("it is read");
+        assert!(refused.to_string().contains("cut short"), "{refused}");
+    }
 }

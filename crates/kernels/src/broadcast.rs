@@ -93,14 +93,20 @@ impl Walk {
                 let length = length_of(shape);
                 assert!(length == 1 || length == common, "shapes {shapes:?} do not broadcast");
                 strides.push(if length == 1 { 0 } else { *size });
-                *size = size.checked_mul(length).expect("an operand larger than memory");
+                // Lengths before one of 0 may be any.
+                *size = size.saturating_mul(length);
             }
             let goes_on = axes.last().is_some_and(|(length, before): &(usize, Vec<usize>)| {
-                strides.iter().zip(before).all(|(stride, before)| *stride == before * length)
+                strides
+                    .iter()
+                    .zip(before)
+                    .all(|(stride, before)| *stride == before.saturating_mul(*length))
             });
             match axes.last_mut() {
                 _ if common == 1 => {}
-                Some((length, _)) if goes_on && common != 0 => *length *= common,
+                Some((length, _)) if goes_on && common != 0 => {
+                    *length = length.saturating_mul(common)
+                }
                 _ => axes.push((common, strides)),
             }
         }

@@ -5,7 +5,7 @@ use super::{
     Value, ValueId, Work,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
-use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType};
+use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -66,14 +66,15 @@ impl<'source> Graph<'source> {
         budget: &'source Budget,
     ) -> Result<Self, NoGraph> {
         let referring = Referring { sources, nested: 0, control_flow: &Cell::new(0) };
-        Self::of_subgraph(&referring, 0, inputs, ledger, budget)
+        let inputs: Vec<_> = inputs.iter().map(|dimensions| Argument::given(dimensions)).collect();
+        Self::of_subgraph(&referring, 0, &inputs, ledger, budget)
     }
 
-    /// The same of the subgraph with this index.
+    /// The same of the subgraph with this index. Constants are no inputs of it.
     fn of_subgraph(
         referring: &Referring<'source, '_>,
         index: usize,
-        inputs: &[Vec<u32>],
+        arguments: &[Argument<'_, 'source>],
         ledger: &Ledger,
         budget: &'source Budget,
     ) -> Result<Self, NoGraph> {
@@ -85,8 +86,12 @@ impl<'source> Graph<'source> {
         building.graph.values = operands.map(|operand| value(source, operand, budget)).collect();
         let graph = &mut building.graph;
         graph.outputs = subgraph.outputs.iter().map(|operand| *operand as usize).collect();
-        for (input, (operand, dimensions)) in subgraph.inputs.iter().zip(inputs).enumerate() {
-            building.feed(*operand, input, dimensions);
+        let mut inputs = 0..;
+        for (operand, Argument { dimensions, constant }) in subgraph.inputs.iter().zip(arguments) {
+            match constant {
+                Some(value) => building.feed_constant(*operand, value)?,
+                None => building.feed(*operand, inputs.next().unwrap_or_default(), dimensions),
+            }
         }
         for (index, operation) in subgraph.operations.iter().enumerate() {
             building.add(index, operation)?;
@@ -158,6 +163,12 @@ impl<'source> Graph<'source> {
     }
 }
 
+/// All but those for which this is true, by position.
+fn left<T: Copy>(all: &[T], leave_out: &[bool]) -> Vec<T> {
+    let is_left = |position: &usize| leave_out.get(*position) != Some(&true);
+    (0..all.len()).filter(is_left).map(|position| all[position]).collect()
+}
+
 /// Whether what is declared of a shape allows these lengths.
 fn is_possible(declared: &Shape, lengths: &[u32]) -> bool {
     declared.merge(&Shape::known(lengths.iter().copied())).is_some()
@@ -165,7 +176,7 @@ fn is_possible(declared: &Shape, lengths: &[u32]) -> bool {
 
 /// By operand of a subgraph the index of the last operation that reads it; a number beyond all of them
 /// for what the subgraph gives out, and 0 for what no one reads.
-pub(crate) fn last_reads(subgraph: &nnhal_hal::Subgraph) -> Vec<usize> {
+pub(crate) fn last_reads(subgraph: &Subgraph) -> Vec<usize> {
     let mut last_reads = vec![0; subgraph.operands.len()];
     for (index, operation) in subgraph.operations.iter().enumerate() {
         for input in &operation.inputs {
@@ -204,6 +215,21 @@ struct Referring<'source, 'build> {
     nested: usize,
     /// IFs and WHILEs that there are.
     control_flow: &'build Cell<usize>,
+}
+
+/// What an input of a subgraph is.
+#[derive(Debug)]
+struct Argument<'build, 'source> {
+    dimensions: &'build [u32],
+    /// The value of the graph outside, if it is a constant that the subgraph may have as its own.
+    constant: Option<&'build Value<'source>>,
+}
+
+impl<'build> Argument<'build, '_> {
+    /// One that executions bring.
+    fn given(dimensions: &'build [u32]) -> Self {
+        Self { dimensions, constant: None }
+    }
 }
 
 /// A graph on its way.
@@ -250,6 +276,19 @@ impl<'source, 'build> Building<'source, 'build> {
         let value = &mut self.graph.values[id];
         value.dimensions = dimensions.to_vec();
         value.origin = Origin::Input(input);
+    }
+
+    /// Makes an operand the constant that a value of another graph is.
+    fn feed_constant(&mut self, operand: u32, from: &Value<'source>) -> Result<(), EngineError> {
+        let Origin::Constant(constant) = &from.origin else { return Ok(()) };
+        let bytes = constant.bytes_of_its_own() as u64;
+        self.graph.held.grow(bytes, MemoryUse::Constants)?;
+        let id = self.id(operand);
+        let value = &mut self.graph.values[id];
+        value.dimensions.clone_from(&from.dimensions);
+        value.is_widened = from.is_widened;
+        value.origin = Origin::Constant(constant.for_another_graph());
+        Ok(())
     }
 
     fn add(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
@@ -332,7 +371,8 @@ impl<'source, 'build> Building<'source, 'build> {
         control_flow.set(control_flow.get() + 1);
         let own = operation.inputs[..first].iter().chain(arguments);
         let inputs: Vec<ValueId> = own.map(|operand| self.id(*operand)).collect();
-        let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
+        let mut outputs: Vec<(u32, ValueId)> =
+            operation.outputs.iter().map(|it| (*it, self.id(*it))).collect();
         let values = &self.graph.values;
         let is_loop = kind == ControlFlowKind::While;
         let is_plain = |value: &Value<'_>| {
@@ -343,8 +383,6 @@ impl<'source, 'build> Building<'source, 'build> {
             return Err(NoGraph::NotStatic);
         }
         let (own, arguments) = inputs.split_at(first);
-        let dimensions: Vec<Vec<u32>> =
-            arguments.iter().map(|input| values[*input].dimensions.clone()).collect();
         let mut subgraphs =
             [first, first + 1].map(|input| self.referred(operation, input)).to_vec();
         if let [condition] = own {
@@ -359,23 +397,55 @@ impl<'source, 'build> Building<'source, 'build> {
                 None => subgraphs.dedup(),
             }
         }
-        let inner = Referring { sources, nested: nested + 1, control_flow };
-        let graph = |subgraph: usize| {
-            let source = sources.get(subgraph).ok_or(NoGraph::NotStatic)?;
-            let operands = &source.subgraph.inputs;
-            let fits = |(operand, lengths): (&u32, &Vec<u32>)| {
-                is_possible(&source.declared(*operand), lengths)
+        let subgraphs: Option<Vec<(usize, &Source)>> =
+            subgraphs.into_iter().map(|index| Some((index, sources.get(index)?))).collect();
+        let subgraphs = subgraphs.ok_or(NoGraph::NotStatic)?;
+        let is_constant = |position: usize| {
+            let value = &values[arguments[position]];
+            let of_this_type = |source: &Source| {
+                let operand = source.subgraph.inputs.get(position);
+                let operand = operand.map(|it| &source.subgraph.operands[*it as usize]);
+                operand.is_some_and(|it| it.operand_type == value.operand_type())
             };
-            if operands.len() != dimensions.len() || !operands.iter().zip(&dimensions).all(fits) {
+            value.is_constant()
+                && subgraphs.iter().all(|(_, source)| of_this_type(source))
+                && (!is_loop || self.never_changes(operation, subgraphs[1].1, position))
+        };
+        let is_constant: Vec<bool> = (0..arguments.len()).map(is_constant).collect();
+        let given: Vec<Argument<'_, 'source>> = arguments
+            .iter()
+            .zip(&is_constant)
+            .map(|(argument, is_constant)| {
+                let value = &values[*argument];
+                let constant = is_constant.then_some(value);
+                Argument { dimensions: &value.dimensions, constant }
+            })
+            .collect();
+        let inner = Referring { sources, nested: nested + 1, control_flow };
+        let graph = |(subgraph, source): (usize, &'source Source)| {
+            let operands = &source.subgraph.inputs;
+            let fits = |(operand, argument): (&u32, &Argument<'_, '_>)| {
+                is_possible(&source.declared(*operand), argument.dimensions)
+            };
+            if operands.len() != given.len() || !operands.iter().zip(&given).all(fits) {
                 return Err(NoGraph::NotStatic);
             }
-            let graph = Graph::of_subgraph(&inner, subgraph, &dimensions, self.ledger, self.budget);
+            let graph = Graph::of_subgraph(&inner, subgraph, &given, self.ledger, self.budget);
             graph.map_err(|error| match error {
                 NoGraph::Error(EngineError::Interrupted(_)) => error,
                 NoGraph::NotStatic | NoGraph::Error(_) => NoGraph::NotStatic,
             })
         };
-        let graphs: Vec<Graph<'_>> = subgraphs.into_iter().map(graph).collect::<Result<_, _>>()?;
+        let mut graphs: Vec<Graph<'_>> =
+            subgraphs.iter().copied().map(graph).collect::<Result<_, _>>()?;
+        // What is a constant inside is no input, and no variable of a loop.
+        let mut inputs = own.to_vec();
+        inputs.extend(left(arguments, &is_constant));
+        if let (true, [_, body]) = (is_loop, &mut *graphs) {
+            body.outputs = left(&body.outputs, &is_constant);
+            outputs = left(&outputs, &is_constant);
+        }
+        let arguments = &inputs[own.len()..];
         let is_alike = |one: &Value<'_>, other: &Value<'_>| {
             is_plain(one)
                 && one.dimensions == other.dimensions
@@ -410,14 +480,14 @@ impl<'source, 'build> Building<'source, 'build> {
                 {
                     return Err(NoGraph::NotStatic);
                 }
-                dimensions
+                arguments.iter().map(|input| values[*input].dimensions.clone()).collect()
             }
             _ => return Err(NoGraph::NotStatic),
         };
         if outputs.len() > results.len() {
             return Err(NoGraph::NotStatic);
         }
-        for ((operand, output), lengths) in operation.outputs.iter().zip(&outputs).zip(results) {
+        for ((operand, output), lengths) in outputs.iter().zip(results) {
             if !is_possible(&self.source.declared(*operand), &lengths) {
                 return Err(NoGraph::NotStatic);
             }
@@ -427,8 +497,32 @@ impl<'source, 'build> Building<'source, 'build> {
         let place = OperationPlace { subgraph: self.source.name, index, operation_type };
         let work = Work::ControlFlow(self.graph.control_flow.len());
         self.graph.control_flow.push(ControlFlow { kind, graphs });
+        let outputs = outputs.into_iter().map(|(_, id)| id).collect();
         self.graph.nodes.push(Node { place, work, inputs, outputs });
         Ok(())
+    }
+
+    /// Whether no round of a WHILE changes the variable at this position, and its last value is not read.
+    fn never_changes(&self, operation: &Operation, body: &Source, position: usize) -> bool {
+        let Subgraph { operations, outputs, .. } = &self.source.subgraph;
+        let is_read = |operand: &u32| {
+            outputs.contains(operand) || operations.iter().any(|it| it.inputs.contains(operand))
+        };
+        if operation.outputs.get(position).is_some_and(is_read) {
+            return false;
+        }
+        let Subgraph { operands, operations, inputs, outputs } = &body.subgraph;
+        let Some(after) = outputs.get(position) else { return true };
+        let Some(before) = inputs.get(position) else { return false };
+        // An output is the result of an operation: of one that copies.
+        let [type_before, type_after] =
+            [before, after].map(|operand| operands[*operand as usize].operand_type);
+        let copies = |it: &Operation| {
+            it.operation_type == OperationType::Cast
+                && it.outputs == [*after]
+                && it.inputs == [*before]
+        };
+        type_before == type_after && operations.iter().any(copies)
     }
 
     /// The index of the subgraph that an input of an operation refers to.

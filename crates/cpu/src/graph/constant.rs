@@ -22,7 +22,7 @@ pub(crate) struct Constant<'source> {
 }
 
 /// Where the bytes of a constant are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum ConstantOrigin<'source> {
     /// In memory that no one else writes.
     Here(Cow<'source, [u8]>),
@@ -44,6 +44,19 @@ impl<'source> Constant<'source> {
     /// The same, whose bytes are read as long as a budget lasts.
     pub(crate) fn within(self, budget: &'source Budget) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// The same, of which nothing has been read, for a graph within the one that has this.
+    pub(super) fn for_another_graph(&self) -> Self {
+        Self { budget: self.budget, ..Self::new(self.origin.clone(), self.length) }
+    }
+
+    /// Bytes of memory that [`Self::for_another_graph`] takes.
+    pub(super) fn bytes_of_its_own(&self) -> usize {
+        match &self.origin {
+            ConstantOrigin::Here(Cow::Owned(bytes)) | ConstantOrigin::Widened(bytes) => bytes.len(),
+            _ => 0,
+        }
     }
 
     /// How many bytes there are.

@@ -191,8 +191,7 @@ impl Plan {
         let Lowered { drafts, weight_bytes, packed, charges } =
             lowering::lower_all(&builder, ledger, team, budget, saved)?;
         let (plan, places) = builder.finish(drafts, weight_bytes, charges, budget, kept)?;
-        graph.values.truncate(operands);
-        let (constants, charge) = origins::of_constants(graph, &places, ledger)?;
+        let (constants, charge) = origins::of_constants(graph, operands, &places, ledger)?;
         Ok((plan, Origins { constants, packed, _charge: charge }))
     }
 

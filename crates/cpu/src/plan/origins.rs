@@ -34,16 +34,28 @@ pub(crate) enum KeptBytes {
     InPlan(usize),
 }
 
-/// Of the values of a graph, of which `places` tells where the plan has their constants, as models
-/// have them and as plans do. The charge counts the bytes that are kept.
+/// Of the values of a graph of which the first are this many operands. `places` tells where the plan has their constants, as
+/// models have them and as plans do. The charge counts the bytes that are kept.
+///
+/// # Errors
+/// If bytes of any constant could not be had, which are zeros in the plan.
 pub(super) fn of_constants(
     graph: Graph<'_>,
+    operands: usize,
     places: &[[Option<usize>; 2]],
     ledger: &Ledger,
 ) -> Result<(Vec<Option<KeptConstant>>, Charge), EngineError> {
     let mut charge = ledger.charge(0, MemoryUse::Constants)?;
-    let mut kept = Vec::with_capacity(graph.values.len());
-    for (value, [in_plan, _]) in graph.values.into_iter().zip(places) {
+    let mut values = graph.values;
+    for value in values.split_off(operands.min(values.len())) {
+        if let Origin::Constant(constant) = value.origin
+            && let Some(failure) = constant.failure()
+        {
+            return Err(failure);
+        }
+    }
+    let mut kept = Vec::with_capacity(operands);
+    for (value, [in_plan, _]) in values.into_iter().zip(places) {
         let Origin::Constant(constant) = value.origin else {
             kept.push(None);
             continue;

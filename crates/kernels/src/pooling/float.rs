@@ -202,6 +202,10 @@ impl Reduce<'_> {
             }
         }
         let clamped = Clamped::<WHAT>(self.pooling.range);
-        all.map(|value| clamped.result(simd, value, window.count()))
+        // No `map`, which would call a closure that is compiled without the instruction set.
+        for value in &mut all {
+            *value = clamped.result(simd, *value, window.count());
+        }
+        all
     }
 }
