@@ -220,7 +220,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::lines::Lines;
 
-    struct Slices<'a>(&'a [&'a [u8]]);
+    pub(crate) struct Slices<'a>(pub(crate) &'a [&'a [u8]]);
 
     impl InputBytes for Slices<'_> {
         fn bytes(&self, index: usize) -> Option<&[u8]> {

@@ -1,8 +1,9 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
+use super::row_update::{Role, RowUpdate, RowUpdates};
 use super::{
     Constant, ConstantOrigin, ControlFlow, ControlFlowKind, Graph, Node, Origin, Source, Sources,
-    Value, ValueId, Work,
+    Value, ValueId, Work, is,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
@@ -93,8 +94,13 @@ impl<'source> Graph<'source> {
                 None => building.feed(*operand, inputs.next().unwrap_or_default(), dimensions),
             }
         }
+        let updates = RowUpdates::of(source);
         for (index, operation) in subgraph.operations.iter().enumerate() {
-            building.add(index, operation)?;
+            match updates.role(index) {
+                Some(Role::Piece) => {}
+                Some(Role::Result(update)) => building.add_row_update(index, operation, update)?,
+                None => building.add(index, operation)?,
+            }
         }
         Ok(building.graph)
     }
@@ -351,6 +357,53 @@ impl<'source, 'build> Building<'source, 'build> {
         Ok(())
     }
 
+    /// Adds what several operations are together. What is wrong with one of them is the interpreter's to say.
+    fn add_row_update(
+        &mut self,
+        index: usize,
+        operation: &'source Operation,
+        update: RowUpdate,
+    ) -> Result<(), NoGraph> {
+        self.budget.check()?;
+        let RowUpdate { tensor, row, index: which } = update;
+        let inputs = [tensor, row, which].map(|operand| self.id(operand));
+        let (Some(result), [tensor, row, which]) =
+            (operation.outputs.first(), inputs.map(|id| &self.graph.values[id]))
+        else {
+            return Err(NoGraph::NotStatic);
+        };
+        let id = *result as usize;
+        let output = &self.graph.values[id];
+        let is_there = |value: &Value<'_>| !matches!(value.origin, Origin::Omitted);
+        let is_alike = |value: &Value<'_>| {
+            is_there(value) && value.operand.quantized_as() == output.operand.quantized_as()
+        };
+        let (Some((rows, of_row)), Some((1, of_new))) =
+            (tensor.dimensions.split_first(), row.dimensions.split_first())
+        else {
+            return Err(NoGraph::NotStatic);
+        };
+        if !is_alike(tensor)
+            || !is_alike(row)
+            || *rows == 0
+            || of_row.contains(&0)
+            || of_row != of_new
+            || !matches!(tensor.element_size(), 1 | 2 | 4 | 8)
+            || !is_there(which)
+            || which.operand_type() != OperandType::TensorInt32
+            || which.elements() != 1
+            || !is_possible(&self.source.declared(*result), &tensor.dimensions)
+        {
+            return Err(NoGraph::NotStatic);
+        }
+        self.graph.values[id].dimensions = tensor.dimensions.clone();
+        let operation_type = operation.operation_type;
+        let place = OperationPlace { subgraph: self.source.name, index, operation_type };
+        let (inputs, outputs) = (inputs.to_vec(), vec![id]);
+        self.graph.nodes.push(Node { place, work: Work::RowUpdate, inputs, outputs });
+        Ok(())
+    }
+
     /// Adds an IF whose branches give results of the same lengths, or a WHILE whose variables keep their lengths, and are no
     /// floats of 16 bits, which a plan would keep as floats of 32 bits from round to round. What is wrong with one is the
     /// interpreter's to say.
@@ -518,9 +571,7 @@ impl<'source, 'build> Building<'source, 'build> {
         let [type_before, type_after] =
             [before, after].map(|operand| operands[*operand as usize].operand_type);
         let copies = |it: &Operation| {
-            it.operation_type == OperationType::Cast
-                && it.outputs == [*after]
-                && it.inputs == [*before]
+            is(it, OperationType::Cast) && it.outputs == [*after] && it.inputs == [*before]
         };
         type_before == type_after && operations.iter().any(copies)
     }

@@ -114,6 +114,7 @@ impl Work {
         match self {
             Self::Operation(_) | Self::ControlFlow(_) => node.place.operation_name(),
             Self::View => "view".to_owned(),
+            Self::RowUpdate => "row update".to_owned(),
             Self::Part(first) => format!("part from {first}"),
             Self::Convolution(it) => {
                 let [height, width] = it.shape.filter;

@@ -5,6 +5,7 @@ mod build;
 mod constant;
 mod dump;
 mod image_shape;
+mod row_update;
 mod source;
 mod weights;
 mod work;
@@ -21,11 +22,12 @@ pub(crate) use work::{
 };
 
 use nnhal_driver::{Charge, OperationPlace};
-use nnhal_hal::{FusedActivation, Operand, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, Operand, OperandType, Operation, OperationType};
 use nnhal_kernels::quantization::{Activations, Quantization, Signedness};
 use nnhal_kernels::{ElementType, Preparation, TooLarge};
 use nnhal_ops::extension::{
-    TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64, element_size,
+    ExtensionOperation, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64,
+    element_size,
 };
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::{ArgumentSource, Call};
@@ -322,6 +324,12 @@ impl Value<'_> {
         }
         Weights::floats(constant, self.is_float16(), scratch)
     }
+}
+
+/// Whether an operation is of this type, or the extension's form of it.
+fn is(operation: &Operation, operation_type: OperationType) -> bool {
+    let extending = || ExtensionOperation::of(operation.operation_type)?.like();
+    operation.operation_type == operation_type || extending() == Some(operation_type)
 }
 
 /// The values that a CONCATENATION joins; its last input is the axis.

@@ -18,6 +18,8 @@ pub(crate) enum Work {
     View,
     /// Nothing: the output's elements are those of the input from this one on.
     Part(usize),
+    /// A tensor of which one row along the first axis is replaced. Inputs: the tensor, the new row, and which it is.
+    RowUpdate,
     /// IF or WHILE, with the subgraphs that have this index in [`Graph::control_flow`](super::Graph::control_flow). Inputs
     /// of IF: the condition and the arguments; of WHILE: its variables. Outputs of WHILE: the first of them, when it is over.
     ControlFlow(usize),

@@ -59,7 +59,7 @@ pub(super) enum Source {
     Constant(usize, usize),
     /// These bytes of the gap with this number.
     Gap(usize, Range<usize>),
-    /// It overlaps what is written: a defect of the planner.
+    /// It overlaps what is written: the kernel changes it in place and does not ask for it, or it is a defect of the planner.
     Written,
 }
 

@@ -1,5 +1,6 @@
 //! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
 
+use super::Inputs;
 use crate::graph::{Graph, Node, Origin, ValueId, Work, parts};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
@@ -28,9 +29,10 @@ impl Layout {
     /// Every value has a buffer of its own, except for
     ///
     /// - views and parts, which are where what they show is;
+    /// - tensors with a part replaced, which are where the tensor is, if no one else reads that;
     /// - what is concatenated and read by no one else, which is where it is to be, if what
     ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
-    pub(crate) fn new(graph: &Graph<'_>) -> Self {
+    pub(crate) fn new(graph: &Graph<'_>, kept: Inputs) -> Self {
         let own = |buffer| Place { buffer, offset: 0, stride: None };
         let mut layout = Self { places: (0..graph.values.len()).map(own).collect() };
         let reads = graph.reads();
@@ -55,6 +57,11 @@ impl Layout {
             let first = match node.work {
                 Work::View => 0,
                 Work::Part(first) => first,
+                Work::RowUpdate | Work::Operation(AnyOperation::DynamicUpdateSlice(_))
+                    if layout.may_change(graph, node, kept, &reads, &producers) =>
+                {
+                    0
+                }
                 _ => continue,
             };
             let mut place = layout.places[node.inputs[0]].clone();
@@ -75,6 +82,29 @@ impl Layout {
         let is_computed = matches!(graph.values[shown].origin, Origin::Computed);
         if is_computed && reads[shown] == 1 && self.places[view].buffer != view {
             self.places[shown] = self.places[view].clone();
+        }
+    }
+
+    /// Whether the first input of a node can become its output where it is: no one else reads it.
+    fn may_change(
+        &self,
+        graph: &Graph<'_>,
+        node: &Node,
+        kept: Inputs,
+        reads: &[usize],
+        producers: &[Option<&Node>],
+    ) -> bool {
+        let (before, after) = (node.inputs[0], node.outputs[0]);
+        let has_no_place = self.places[after].buffer == after;
+        if !has_no_place || reads[before] != 1 || self.places[before].stride.is_some() {
+            return false;
+        }
+        let Some(shown) = read_once(before, reads, producers) else { return false };
+        match graph.values[shown].origin {
+            Origin::Computed => !is_part(shown, producers),
+            // What comes out of a loop's body takes the place of what went in, if something does.
+            Origin::Input(input) => kept == Inputs::LeaveRoom || input < graph.outputs.len(),
+            Origin::Constant(_) | Origin::Omitted => false,
         }
     }
 
@@ -110,7 +140,10 @@ impl Layout {
             let can_be_written = match producers[*part] {
                 // A view's rows are not those of what it shows.
                 Some(producer) if stride.is_some() => writes_strided(&producer.work),
-                Some(_) => is_written_once(graph, *part, reads, producers),
+                Some(_) => read_once(*part, reads, producers).is_some_and(|shown| {
+                    let is_computed = matches!(graph.values[shown].origin, Origin::Computed);
+                    is_computed && !is_part(shown, producers)
+                }),
                 None => false,
             };
             if !can_be_written {
@@ -127,24 +160,20 @@ impl Layout {
     }
 }
 
-/// Whether a value, or what it is a view of, is computed by a node and read by no one else than the
-/// views that lead to it.
-fn is_written_once(
-    graph: &Graph<'_>,
-    mut value: ValueId,
-    reads: &[usize],
-    producers: &[Option<&Node>],
-) -> bool {
+/// What a value is a view of, or itself, if no one else than the views that lead to it reads that.
+fn read_once(mut value: ValueId, reads: &[usize], producers: &[Option<&Node>]) -> Option<ValueId> {
     while let Some(Node { work: Work::View, inputs, .. }) = producers[value] {
         value = inputs[0];
         if reads[value] != 1 {
-            return false;
+            return None;
         }
     }
-    // A part is where the rest is.
-    let is_written = |producer: &Node| !matches!(producer.work, Work::Part(_));
-    matches!(graph.values[value].origin, Origin::Computed)
-        && producers[value].is_some_and(is_written)
+    Some(value)
+}
+
+/// Whether a value is where the rest is of what it is a part of.
+fn is_part(value: ValueId, producers: &[Option<&Node>]) -> bool {
+    producers[value].is_some_and(|it| matches!(it.work, Work::Part(_)))
 }
 
 /// Whether a node's kernel can leave gaps between the rows of its output.

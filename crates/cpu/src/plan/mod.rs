@@ -176,7 +176,7 @@ impl Plan {
             control_flow.push(Arc::new(ControlFlow::new(kind, plans?)));
         }
         budget.check()?;
-        let layout = Layout::new(&graph);
+        let layout = Layout::new(&graph, kept);
         let builder = Builder {
             graph: &graph,
             settings,

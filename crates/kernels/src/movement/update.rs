@@ -5,8 +5,8 @@ use crate::parts::copy;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
-/// Prepared DYNAMIC_UPDATE_SLICE. Inputs: the tensor, the block, and where it begins along each axis (32 bits), moved
-/// so that it is inside.
+/// Prepared DYNAMIC_UPDATE_SLICE, or the update of a row. Inputs: the tensor, the block, and where it begins along each axis
+/// (32 bits), or which row it is.
 #[derive(Debug, Clone)]
 pub struct UpdateSlice {
     /// As if it began at the first element.
@@ -14,10 +14,14 @@ pub struct UpdateSlice {
     element_size: usize,
     /// By axis how far the block can begin from the first element, and elements from one such place to the next.
     axes: Vec<(usize, usize)>,
+    /// Whether a block that would begin elsewhere is moved to where it is inside, and is not refused.
+    is_moved: bool,
+    /// Whether the output is where the tensor is.
+    is_in_place: bool,
 }
 
 impl UpdateSlice {
-    /// For a tensor and a block of these lengths, and elements of 1, 2, 4 or 8 bytes.
+    /// For a tensor and a block of these lengths, and elements of 1, 2, 4 or 8 bytes. A block that would not be inside is moved.
     ///
     /// # Panics
     /// If the block has another rank than the tensor, or is longer along an axis.
@@ -31,23 +35,50 @@ impl UpdateSlice {
             stride = stride.saturating_mul(*whole);
         }
         axes.reverse();
-        Self { block: copy, element_size, axes }
+        Self { block: copy, element_size, axes, is_moved: true, is_in_place: false }
+    }
+
+    /// For a tensor of these lengths, of which a row along the first axis is replaced. A row that is not there is refused.
+    ///
+    /// # Panics
+    /// If the tensor has no axis.
+    pub fn of_row(tensor: &[usize], element_size: usize) -> Self {
+        let mut row = tensor.to_vec();
+        row[0] = row[0].min(1);
+        let mut update = Self::prepare(tensor, &row, element_size);
+        update.axes.truncate(1);
+        Self { is_moved: false, ..update }
+    }
+
+    /// The same, whose output is where the tensor is, which is not read as an input.
+    pub fn in_place(self) -> Self {
+        Self { is_in_place: true, ..self }
     }
 }
 
 impl PreparedKernel for UpdateSlice {
     fn name(&self) -> String {
-        "update slice".to_owned()
+        let what = if self.is_moved { "slice" } else { "row" };
+        format!("update {what}{}", if self.is_in_place { " in place" } else { "" })
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
-        copy::<u8>(team, inputs.of(0), output);
+        let begins: &[i32] = inputs.of(2);
+        if let (false, [row, ..], [(last, _), ..]) = (self.is_moved, begins, &*self.axes)
+            && !usize::try_from(*row).is_ok_and(|row| row <= *last)
+        {
+            let what = "the row that is replaced";
+            let (found, expected) = (row.to_string(), format!("0 to {last}"));
+            return Err(WrongValue { input: 2, what, found, expected });
+        }
+        if !self.is_in_place {
+            copy::<u8>(team, inputs.of(0), output);
+        }
         let block: &[u8] = inputs.of(1);
         if block.is_empty() {
             return Ok(());
         }
-        let begins: &[i32] = inputs.of(2);
         let places = begins.iter().zip(&self.axes).map(|(begin, (most, stride))| {
             usize::try_from(*begin).unwrap_or(0).min(*most) * stride
         });
@@ -60,7 +91,8 @@ impl PreparedKernel for UpdateSlice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prepared::tests::outputs;
+    use crate::prepared::MOST_WRITTEN;
+    use crate::prepared::tests::{Slices, outputs};
 
     /// The block of 2 x 2 within a tensor of 3 x 4, for where it is asked to begin.
     fn updated(begins: [i32; 2], size: usize) -> Vec<u8> {
@@ -91,6 +123,36 @@ mod tests {
                 let found = updated(begins, size);
                 assert_eq!(found, [100, 101, 2, 3, 102, 103, 6, 7, 8, 9, 10, 11], "{begins:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_row_is_replaced_that_is_there() {
+        let tensor: [u8; 6] = [1, 2, 3, 4, 5, 6];
+        let run = |kernel: &UpdateSlice, tensor: &[u8], row: i32, output: &mut [u8]| {
+            let inputs: [&[u8]; 3] = [tensor, &[8, 9], bytemuck::bytes_of(&row)];
+            let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
+            written[0] = output;
+            kernel.run_on(&mut Team::alone(), Operands::new(&Slices(&inputs), written))
+        };
+        let kernel = UpdateSlice::of_row(&[3, 2], 1);
+        for (row, expected) in
+            [(0, [8, 9, 3, 4, 5, 6]), (1, [1, 2, 8, 9, 5, 6]), (2, [1, 2, 3, 4, 8, 9])]
+        {
+            let mut output = [0; 6];
+            run(&kernel, &tensor, row, &mut output).unwrap();
+            assert_eq!(output, expected);
+            // Where the tensor is, which is no input then.
+            let mut output = tensor;
+            run(&kernel.clone().in_place(), &[], row, &mut output).unwrap();
+            assert_eq!(output, expected);
+        }
+        for row in [-1, 3, i32::MIN, i32::MAX] {
+            let mut output = tensor;
+            let wrong = run(&kernel.clone().in_place(), &[], row, &mut output).unwrap_err();
+            assert_eq!((wrong.input, &*wrong.expected), (2, "0 to 2"));
+            assert_eq!(wrong.found, row.to_string());
+            assert_eq!(output, tensor, "it is left as it was");
         }
     }
 

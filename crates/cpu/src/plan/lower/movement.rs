@@ -155,7 +155,20 @@ pub(super) fn update_slice(builder: &Builder<'_, '_>, node: &Node) -> Result<Dra
     let [tensor, block] = [0, 1].map(|position| builder.graph.input(node, position));
     let element_size = copied_size(tensor)?;
     let kernel = UpdateSlice::prepare(&tensor.lengths(), &block.lengths(), element_size);
-    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
+    Ok(updating(builder, node, kernel))
+}
+
+/// See [`crate::graph::Work::RowUpdate`].
+pub(super) fn update_row(builder: &Builder<'_, '_>, node: &Node) -> Draft {
+    let tensor = builder.graph.input(node, 0);
+    updating(builder, node, UpdateSlice::of_row(&tensor.lengths(), tensor.element_size()))
+}
+
+/// The step of a kernel that copies the tensor only where the output has another place.
+fn updating(builder: &Builder<'_, '_>, node: &Node, kernel: UpdateSlice) -> Draft {
+    let is_in_place = builder.layout.is_placed_in(node.outputs[0], node.inputs[0]);
+    let kernel = if is_in_place { kernel.in_place() } else { kernel };
+    Draft::new(node, kernel, node.inputs[..3].iter().copied())
 }
 
 /// A tensor of one element, again and again, that is too large to be a constant.
