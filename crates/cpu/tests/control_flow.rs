@@ -742,7 +742,7 @@ fn layer_of_rounds(gives_out: bool, changes: bool) -> Model {
         main.constant(integers(1), &[3]),
     ];
     let results = types().map(|spec| main.temporary(spec));
-    main.operation_into(O::While, arguments, &results);
+    main.operation_into(O::While, arguments, results);
     let given_out = results[..if gives_out { 2 } else { 1 }].to_vec();
     // Read, so that the request is that of the other model.
     let chosen = main.operation(O::LogicalNot, [condition_input], truth());

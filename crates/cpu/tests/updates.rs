@@ -76,11 +76,12 @@ fn set_row(
     let [whole, start] = [-1, 0].map(|it| graph.constant(integers(&[2]), &[it; 2]));
     // Of integers, which NNAPI's own does not join.
     let join = ExtensionOperation::Concatenation.operation_type();
-    let sizes = graph.operation(join, [index, all, axis], integers(&[2]));
+    let same = graph.operation(O::Cast, [index], integers(&[1]));
+    let sizes = graph.operation(join, [same, all, axis], integers(&[2]));
     let before = graph.operation(O::Slice, [list, start, sizes], integers(&[0, 0]));
     let begins = graph.operation(join, [next, zeros, axis], integers(&[2]));
     let behind = graph.operation(O::Slice, [list, begins, whole], integers(&[0, 0]));
-    let shape = graph.constant(integers(&[2]), &[1, WIDTH as i32]);
+    let shape = graph.constant(integers(&[2]), &[1, WIDTH.cast_signed()]);
     let row = graph.operation(O::Reshape, [row, shape], integers(&[1, WIDTH]));
     let parts = [before, row, behind, axis];
     (graph.operation(join, parts, integers(&[ROWS, WIDTH])), before)
@@ -127,7 +128,7 @@ fn collecting(form: Form, list_is_read: bool) -> Model {
     let mut main = SubgraphBuilder::new();
     let (condition, body) = (main.subgraph(condition), main.subgraph(body));
     let [i, limit] = [0, 1].map(|_| main.input("", integers(&[1])));
-    let list: Vec<i32> = (0..(ROWS * WIDTH) as i32).map(|it| 100 + it).collect();
+    let list: Vec<i32> = (0..(ROWS * WIDTH).cast_signed()).map(|it| 100 + it).collect();
     let list = main.constant(integers(&[ROWS, WIDTH]), &list);
     let x = main.constant(integers(&[WIDTH]), &[1, 2, 3]);
     let results: Vec<_> = types()[..3].iter().map(|it| main.temporary(it.clone())).collect();
@@ -194,12 +195,12 @@ fn chain(given_out: &[bool], is_constant: bool, also_read: bool) -> Model {
     builder.extension(extension::NAME, extension::PREFIX);
     let update = ExtensionOperation::DynamicUpdateSlice.operation_type();
     let spec = || integers(&[ROWS, WIDTH]);
-    let first: Vec<i32> = (0..(ROWS * WIDTH) as i32).collect();
+    let first: Vec<i32> = (0..(ROWS * WIDTH).cast_signed()).collect();
     let given = graph.input("tensor", spec());
     let mut tensor = if is_constant { graph.constant(spec(), &first) } else { given };
     let mut outputs = Vec::new();
-    for (index, is_given_out) in given_out.iter().enumerate() {
-        let block = graph.constant(integers(&[2, 2]), &[90 + index as i32; 4]);
+    for (value, is_given_out) in (90..).zip(given_out) {
+        let block = graph.constant(integers(&[2, 2]), &[value; 4]);
         let begin = graph.input("", integers(&[2]));
         tensor = graph.operation(update, [tensor, block, begin], spec());
         if *is_given_out {
@@ -234,7 +235,7 @@ fn what_others_read_is_not_changed() {
         assert_eq!(count("update slice in place"), in_place, "{given_out:?}: {found:?}");
         assert_eq!(count("update slice"), given_out.len() - in_place, "{given_out:?}: {found:?}");
         for places in [[[0, 0], [1, 1], [3, 1]], [[7, -3], [0, 0], [2, 0]]] {
-            let mut inputs = vec![(0..(ROWS * WIDTH) as i32).map(|it| it * 7).collect()];
+            let mut inputs = vec![(0..(ROWS * WIDTH).cast_signed()).map(|it| it * 7).collect()];
             inputs.extend(places.iter().take(given_out.len()).map(|place| place.to_vec()));
             let outputs =
                 given_out.iter().filter(|it| **it).count() + usize::from(is_constant || also_read);

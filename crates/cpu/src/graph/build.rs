@@ -3,7 +3,7 @@
 use super::row_update::{Role, RowUpdate, RowUpdates};
 use super::{
     Constant, ConstantOrigin, ControlFlow, ControlFlowKind, Graph, Node, Origin, Source, Sources,
-    Value, ValueId, Work, is,
+    Value, ValueId, Work, is_copy,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
@@ -564,16 +564,13 @@ impl<'source, 'build> Building<'source, 'build> {
         if operation.outputs.get(position).is_some_and(is_read) {
             return false;
         }
-        let Subgraph { operands, operations, inputs, outputs } = &body.subgraph;
+        let Subgraph { operations, inputs, outputs, .. } = &body.subgraph;
         let Some(after) = outputs.get(position) else { return true };
         let Some(before) = inputs.get(position) else { return false };
         // An output is the result of an operation: of one that copies.
-        let [type_before, type_after] =
-            [before, after].map(|operand| operands[*operand as usize].operand_type);
-        let copies = |it: &Operation| {
-            is(it, OperationType::Cast) && it.outputs == [*after] && it.inputs == [*before]
-        };
-        type_before == type_after && operations.iter().any(copies)
+        operations.iter().any(|it| {
+            it.inputs == [*before] && it.outputs == [*after] && is_copy(&body.subgraph, it)
+        })
     }
 
     /// The index of the subgraph that an input of an operation refers to.

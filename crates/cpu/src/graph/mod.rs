@@ -22,7 +22,7 @@ pub(crate) use work::{
 };
 
 use nnhal_driver::{Charge, OperationPlace};
-use nnhal_hal::{FusedActivation, Operand, OperandType, Operation, OperationType};
+use nnhal_hal::{FusedActivation, Operand, OperandType, Operation, OperationType, Subgraph};
 use nnhal_kernels::quantization::{Activations, Quantization, Signedness};
 use nnhal_kernels::{ElementType, Preparation, TooLarge};
 use nnhal_ops::extension::{
@@ -330,6 +330,15 @@ impl Value<'_> {
 fn is(operation: &Operation, operation_type: OperationType) -> bool {
     let extending = || ExtensionOperation::of(operation.operation_type)?.like();
     operation.operation_type == operation_type || extending() == Some(operation_type)
+}
+
+/// Whether an operation of a subgraph is a CAST of a value to its own type: what has to be the result of an operation is one, if it
+/// is nothing else.
+fn is_copy(subgraph: &Subgraph, operation: &Operation) -> bool {
+    let operand_type = |operand: &u32| subgraph.operands[*operand as usize].operand_type;
+    let types =
+        [operation.inputs.first(), operation.outputs.first()].map(|it| it.map(operand_type));
+    is(operation, OperationType::Cast) && types[0] == types[1]
 }
 
 /// The values that a CONCATENATION joins; its last input is the axis.

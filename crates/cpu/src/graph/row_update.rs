@@ -9,7 +9,7 @@
 //!
 //! How long the pieces are, the value of `i` decides; what they become has the shape of `x` whatever that is.
 
-use super::{Source, is};
+use super::{Source, is, is_copy};
 use nnhal_hal::{Operation, OperationType, Subgraph};
 use std::collections::HashMap;
 
@@ -142,9 +142,10 @@ impl<'source> Search<'source> {
     fn shown(&self, mut operand: u32) -> u32 {
         while let Some(producer) = self.producers[operand as usize] {
             let producer = &self.source.subgraph.operations[producer];
-            let keeps_elements = |it| is(producer, it);
+            let keeps_elements = is_copy(&self.source.subgraph, producer)
+                || KEEP_ELEMENTS.into_iter().any(|it| is(producer, it));
             match producer.inputs.first() {
-                Some(input) if KEEP_ELEMENTS.into_iter().any(keeps_elements) => operand = *input,
+                Some(input) if keeps_elements => operand = *input,
                 _ => break,
             }
         }
