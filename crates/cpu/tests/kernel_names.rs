@@ -14,7 +14,7 @@ use nnhal_hal::{
 use std::collections::BTreeSet;
 
 /// Those that only move elements, and the one that is slow.
-const WITHOUT_TYPE: [&str; 7] = [
+const WITHOUT_TYPE: [&str; 8] = [
     "copy",
     "gather",
     "hashtable lookup",
@@ -22,6 +22,7 @@ const WITHOUT_TYPE: [&str; 7] = [
     "requantizing copy",
     "select",
     "update slice",
+    "update slice in place",
 ];
 const TYPES: [&str; 13] =
     ["f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool", "8-bit"];

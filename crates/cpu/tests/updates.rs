@@ -25,7 +25,7 @@ fn devices() -> [Arc<dyn Device>; 2] {
     [nnhal_cpu::device(Settings::default()), nnhal_reference::device()]
 }
 
-/// Outputs of so many integers each, or what went wrong.
+/// Outputs of these numbers of integers, or what went wrong.
 fn run(
     prepared: &dyn PreparedModel,
     inputs: &[Vec<i32>],

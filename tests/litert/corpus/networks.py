@@ -252,6 +252,20 @@ def rnn_while(net, x):
                          [tf.constant(0), tf.zeros([1, 5])])[1]
 
 
+def rnn_sequence(net, x):
+    """All results of a loop: of each round a vector, put into a list of tensors, and its sum, into one of numbers."""
+    w, u = net.weights((x.shape[-1], 5), 10), net.weights((5, 5), 10)
+    steps = x.shape[1]
+    vectors, sums = (tf.TensorArray(tf.float32, steps, element_shape=shape) for shape in ((1, 5), ()))
+
+    def step(i, h, vectors, sums):
+        h = tf.tanh(tf.gather(x, i, axis=1) @ w + h @ u) + x[0, i, 3]
+        return i + 1, h, vectors.write(i, h), sums.write(i, tf.reduce_sum(h))
+
+    _, _, vectors, sums = tf.while_loop(lambda i, *_: i < steps, step, [tf.constant(0), tf.zeros([1, 5]), vectors, sums])
+    return tf.transpose(vectors.stack(), [1, 0, 2]) + tf.reshape(sums.stack(), [1, steps, 1])
+
+
 def condition(net, x):
     return tf.cond(tf.reduce_sum(x) > 0, lambda: net.dense(x, 4), lambda: tf.tile(x[:, :2], [1, 2]))
 
@@ -309,7 +323,8 @@ NETWORKS = (
     (two_inputs, IMAGE * 2, SMALL + ("int16",)),
     (detector, [(1, 16, 16, 3)], MODERN), (lstm, [(1, 6, 40)], NO_INT16),
     (gru_unrolled, SEQUENCE, ("float32", "float16w", "int8", "int16")),
-    (rnn_while, SEQUENCE, ("float32", "float16w")), (condition, [(1, 6)], ("float32", "float16w")),
+    (rnn_while, SEQUENCE, ("float32", "float16w")), (rnn_sequence, SEQUENCE, ("float32", "float16w")),
+    (condition, [(1, 6)], ("float32", "float16w")),
     (mini_mobilenet_v1, [(1, 48, 48, 3)], ALL), (mini_mobilenet_v2, [(1, 48, 48, 3)], MODERN),
     (mini_resnet, [(1, 32, 32, 3)], MODERN), (mini_unet, [(1, 16, 16, 3)], MODERN))
 

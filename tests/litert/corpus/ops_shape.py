@@ -160,6 +160,13 @@ def slicing():
     yield strided("vector_element", (6,), (4,), (5,), (1,), MOVED, shrinkAxisMask=1)
     yield Single("strided_slice_given_at_run_time", "STRIDED_SLICE",
                  [In((4, 6)), int_input(0, 1), int_input(3, 5), int_input(1, 2)], dynamic=True)
+    # What a model says of x[i] and x[i, j], where it computes them.
+    for name, shape, begin, end, types in (("row", (4, 6), (2,), (3,), ("float32", "int8", "int32")),
+                                           ("element", (4, 6), (2, 1), (3, 2), ("float32", "int32")),
+                                           ("vector_element", (9,), (7,), (8,), ("float32", "int32"))):
+        yield Single(f"strided_slice_{name}_at_run_time", "STRIDED_SLICE",
+                     [In(shape), int_input(*begin), int_input(*end), ints(*[1] * len(begin))],
+                     dict(shrinkAxisMask=2 ** len(begin) - 1), types)
     yield Single("dynamic_update_slice", "DYNAMIC_UPDATE_SLICE",
                  [In((4, 6)), In((2, 3), share=0), int_input(1, 2)], types=("float32", "int8", "int32"))
 

@@ -120,8 +120,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let variables = graphs.used_by(&indexes, &arguments)?;
         let of_index = OperandSpec::tensor_int32([1]);
         let index = self.reshape(index, of_index.clone())?;
-        let passed =
-            Passed { variables: variables.clone(), are_given_back: true, are_indexed: true };
+        let passed = Passed {
+            variables: variables.clone(),
+            are_given_back: true,
+            are_indexed: true,
+            lengths: Vec::new(),
+        };
         let mut referenced = Vec::with_capacity(indexes.len());
         for subgraph in indexes {
             referenced.push(graphs.reference(subgraph, &arguments, &passed, depth)?);
@@ -199,8 +203,11 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for (position, index) in indexes.into_iter().enumerate() {
             let is_condition = operation == O::While && position == 0;
             let are_given_back = !is_condition;
-            let passed =
-                Passed { variables: variables.clone(), are_given_back, are_indexed: false };
+            let is_body = operation == O::While && position == 1;
+            let lengths = arguments.iter().filter(|_| is_body);
+            let lengths = lengths.map(|it| Some(it.as_ref()?.shape.clone())).collect();
+            let variables = variables.clone();
+            let passed = Passed { variables, are_given_back, are_indexed: false, lengths };
             let referenced = graphs.reference(index, &arguments, &passed, depth)?;
             inputs.push(self.builder.subgraph(referenced.id));
             results_of.push(referenced.outputs);
@@ -218,7 +225,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let what = format!("a round makes {after:?} of variable {place}, {before:?}");
                 return Err(Reason::new(format!("the HAL's WHILE keeps sizes: {what}")).into());
             }
-            self.shapes[*output] = second;
+            // Where the body's is not known it is checked by each run.
+            self.shapes[*output] = second.or_else(|| before.cloned());
         }
         inputs.extend(self.arguments_of(operator, first_argument, &variables, graphs)?);
         let results = self.results_of(operator, operation, &arguments, &variables)?;

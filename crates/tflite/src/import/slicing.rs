@@ -6,7 +6,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOptionsRef, StridedSliceOptionsRef};
-use nnhal_hal::{OperandId, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn slice(&mut self, operator: &Operator<'_>) -> Imported {
@@ -36,15 +36,29 @@ impl GraphImporter<'_, '_> {
         }
         let input = self.input(operator, 0)?;
         let rank = self.rank(input_tensor);
-        let begins = self.integers(self.input_tensor(operator, 1)?)?;
+        let mut vectors = Vec::with_capacity(3);
+        for at in 1..=3 {
+            vectors.push(self.integers(self.input_tensor(operator, at)?)?);
+        }
+        let is_open = vectors.iter().any(Option::is_none);
+        let begins = vectors.swap_remove(0);
         // The last entry of an axis that shrinks is -1 in the format, and ends at 0.
         let is_last = begins.as_ref().is_some_and(|begins| begins.contains(&-1));
+        // Of the HAL's two slices, the one without strides takes integers.
+        let is_of_integers = matches!(self.element(output)?, Element::Int32 | Element::Int64);
         let is_plain = masks.ellipsis == 0
             && masks.new_axis == 0
             && !(masks.shrink != 0 && is_last)
-            && !matches!(self.element(output)?, Element::Int32 | Element::Int64);
-        let given = begins.map(|begins| begins.len());
-        if is_plain && given.is_none_or(|given| given == rank) && self.rank(output) > 0 {
+            && (is_open || !is_of_integers);
+        let given = match &begins {
+            Some(begins) => Some(begins.len()),
+            None => match self.shape(self.input_tensor(operator, 1)?).as_deref() {
+                Ok([entries]) => usize::try_from(*entries).ok(),
+                _ => None,
+            },
+        };
+        let is_whole = given.is_none_or(|given| given == rank) && self.rank(output) > 0;
+        if is_plain && is_whole {
             let inputs = [
                 input,
                 self.input(operator, 1)?,
@@ -55,6 +69,11 @@ impl GraphImporter<'_, '_> {
                 self.builder.scalar_i32(masks.shrink),
             ];
             return self.emit(O::StridedSlice, &inputs, output);
+        }
+        if let (true, true, Some(given @ 1..)) = (is_plain, is_open, given)
+            && given <= rank
+        {
+            return self.completed_slice(operator, &masks, given);
         }
         // The HAL has one entry for each axis: write them all out, cut, and name the axes anew.
         let full = masks.spell_out(
@@ -70,10 +89,7 @@ impl GraphImporter<'_, '_> {
         let shape = self.shape(input_tensor)?;
         let cut = full.cut_shape(&shape)?;
         let spec = self.spec_with(output, cut.clone())?;
-        if matches!(self.element(output)?, Element::Int32 | Element::Int64)
-            && full.strides.iter().all(|stride| *stride == 1)
-        {
-            // Of the HAL's two slices, the one without strides takes integers.
+        if is_of_integers && full.strides.iter().all(|stride| *stride == 1) {
             let begins = (0..rank).map(|axis| {
                 let (begin, _, _) = full.cut(axis, shape[axis])?;
                 i32::try_from(begin).map_err(|_| Reason::new("a begin is out of range"))
@@ -95,6 +111,43 @@ impl GraphImporter<'_, '_> {
         ];
         let piece = self.builder.operation(O::StridedSlice, inputs, spec);
         self.reshape_to(piece, output)
+    }
+
+    /// A slice with fewer entries than there are axes, or that leaves none, whose entries only a run knows: the axes behind are
+    /// taken whole, of which one more is put there where all others shrink.
+    fn completed_slice(
+        &mut self,
+        operator: &Operator<'_>,
+        masks: &Masks,
+        given: usize,
+    ) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let mut operand = self.input(operator, 0)?;
+        let mut axes = self.rank(input);
+        if self.rank(output) == 0 {
+            let mut shape = self.shape(input)?;
+            shape.push(1);
+            axes += 1;
+            let spec = self.spec_with(input, shape)?;
+            operand = self.reshape(operand, spec)?;
+        }
+        if axes > 31 {
+            return Err(Reason::new("it has too many axes"));
+        }
+        let mut inputs = vec![operand];
+        let along = self.builder.scalar_i32(0);
+        for (at, entry) in [(1, 0), (2, 0), (3, 1)] {
+            let entries =
+                [self.input(operator, at)?, self.integer_vector(&vec![entry; axes - given])];
+            let spec = OperandSpec::tensor_int32([u32::try_from(axes).unwrap_or(u32::MAX)]);
+            let all = [entries[0], entries[1], along];
+            inputs.push(self.builder.operation(O::Concatenation, all, spec));
+        }
+        let whole = (1_i32 << axes) - (1 << given);
+        for mask in [masks.begin | whole, masks.end | whole, masks.shrink & !whole] {
+            inputs.push(self.builder.scalar_i32(mask));
+        }
+        self.emit(O::StridedSlice, &inputs, output)
     }
 
     /// Whether any stride is negative, or not known.

@@ -80,6 +80,8 @@ pub(super) struct Passed {
     pub(super) are_given_back: bool,
     /// Whether the subgraph takes, before its inputs, the index by which it was chosen.
     pub(super) are_indexed: bool,
+    /// The lengths of its outputs, by place, where nothing else says them: what a loop's variables have, which keep them.
+    pub(super) lengths: Vec<Option<Vec<u32>>>,
 }
 
 pub(super) fn is_handle(graph: &Graph<'_>, tensor: usize) -> bool {
