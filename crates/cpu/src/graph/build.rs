@@ -365,7 +365,7 @@ impl<'source, 'build> Building<'source, 'build> {
         update: RowUpdate,
     ) -> Result<(), NoGraph> {
         self.budget.check()?;
-        let RowUpdate { tensor, row, index: which } = update;
+        let RowUpdate { tensor, row, index: which, axes } = update;
         let inputs = [tensor, row, which].map(|operand| self.id(operand));
         let (Some(result), [tensor, row, which]) =
             (operation.outputs.first(), inputs.map(|id| &self.graph.values[id]))
@@ -387,6 +387,7 @@ impl<'source, 'build> Building<'source, 'build> {
             || !is_alike(row)
             || *rows == 0
             || of_row.contains(&0)
+            || tensor.dimensions.len() != axes
             || of_row != of_new
             || !matches!(tensor.element_size(), 1 | 2 | 4 | 8)
             || !is_there(which)

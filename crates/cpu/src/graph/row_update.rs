@@ -33,6 +33,8 @@ pub(super) struct RowUpdate {
     pub(super) row: u32,
     /// One integer.
     pub(super) index: u32,
+    /// How many axes the tensor has to have.
+    pub(super) axes: usize,
 }
 
 impl RowUpdates {
@@ -95,6 +97,7 @@ impl<'source> Search<'source> {
             return None;
         }
         let (mut pieces, mut tensors, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut axes = Vec::with_capacity(4);
         // What is constant of the other argument, and what follows the row's index in the one that is not.
         for (piece, constant, fixed, follows) in [(before, 1, 0, -1), (behind, 2, -1, 0)] {
             let (index, slice) = self.only(piece, OperationType::Slice)?;
@@ -102,30 +105,34 @@ impl<'source> Search<'source> {
             let [tensor, begins, sizes] = *slice.inputs.as_slice() else { return None };
             let arguments = [begins, sizes];
             let (constant, open) = (arguments[constant - 1], arguments[2 - constant]);
-            if self.integers(constant)?.iter().any(|it| *it != fixed) {
+            let constant = self.integers(constant)?;
+            if constant.iter().any(|it| *it != fixed) {
                 return None;
             }
+            let (place, length) = self.first_of(open, follows, &mut pieces)?;
+            axes.extend([constant.len(), length]);
             tensors.push(tensor);
-            places.push(self.first_of(open, follows, &mut pieces)?);
+            places.push(place);
         }
         let [index, next] = *places.as_slice() else { return None };
-        if tensors[0] != tensors[1] || !self.is_next(next, index) {
+        let is_one_tensor = tensors[0] == tensors[1] && axes.iter().all(|it| *it == axes[0]);
+        if !is_one_tensor || !self.is_next(next, index) {
             return None;
         }
-        Some((RowUpdate { tensor: tensors[0], row, index }, pieces))
+        Some((RowUpdate { tensor: tensors[0], row, index, axes: axes[0] }, pieces))
     }
 
-    /// The first integer of a vector whose others are all this number.
-    fn first_of(&self, vector: u32, others: i32, pieces: &mut Vec<usize>) -> Option<u32> {
+    /// The first integer of a vector whose others are all this number, and how many there are.
+    fn first_of(&self, vector: u32, others: i32, pieces: &mut Vec<usize>) -> Option<(u32, usize)> {
         // A tensor of one axis has no others.
         let Some((index, joined)) = self.only(vector, OperationType::Concatenation) else {
-            return Some(self.shown(vector));
+            return Some((self.shown(vector), 1));
         };
         let [first, rest, axis] = *joined.inputs.as_slice() else { return None };
-        let is_so =
-            self.integers(axis)? == [0] && self.integers(rest)?.iter().all(|it| *it == others);
+        let rest = self.integers(rest)?;
+        let is_so = self.integers(axis)? == [0] && rest.iter().all(|it| *it == others);
         pieces.push(index);
-        is_so.then(|| self.shown(first))
+        is_so.then(|| (self.shown(first), 1 + rest.len()))
     }
 
     /// Whether one integer is another one and 1.

@@ -131,7 +131,7 @@ impl GraphImporter<'_, '_> {
             let spec = self.spec_with(input, shape)?;
             operand = self.reshape(operand, spec)?;
         }
-        if axes > 31 {
+        if axes > 30 {
             return Err(Reason::new("it has too many axes"));
         }
         let mut inputs = vec![operand];
