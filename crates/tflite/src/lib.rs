@@ -23,6 +23,9 @@
 //!   operators are dequantized first;
 //! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
 //!   TensorFlow Lite it is the other way round;
+//! - the operators of a subgraph that always runs once go where the operator that runs it is: that of a
+//!   STABLEHLO_COMPOSITE, and of IF and STABLEHLO_CASE where the choice is known at import. What is never chosen is not
+//!   imported;
 //! - state that the file keeps in variable tensors or resource variables becomes inputs and outputs ([`State`]).
 //!   A recurrent operator that the HAL has for one step only is unrolled;
 //! - lengths that the file leaves open stay open (0 in the HAL) where that does. Where an operator

@@ -5,6 +5,7 @@ mod described;
 mod draft;
 mod folding;
 mod hostile;
+mod inline;
 mod large;
 mod mapping;
 mod mediapipe;

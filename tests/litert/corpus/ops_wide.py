@@ -4,7 +4,7 @@ files, and integers that 32 bits do not hold."""
 import numpy as np
 
 from .graph import DTYPES
-from .single import BYTES, INTS, Const, In, Single, random
+from .single import BYTES, INTS, QUANT, Const, In, Single, random, weights
 
 FAR = np.array([[2**40, -2**40, 5], [2**52 + 1, -7, 2**33 + 1]], np.int64)
 NEAR = np.array([[3, 2**35, -2], [2**20, 2**40, 2**32 + 3]], np.int64)
@@ -48,6 +48,44 @@ def ranks():
                   Const(np.array([1, 1, 1, -1, 1], np.int32))], dict())
 
 
+def more_axes():
+    """What the HAL has for at most four axes."""
+    vector = Const(weights("of columns", (5,)), "data")
+    for rank, shape in ((5, (2, 1, 3, 2, 5)), (6, (1, 2, 1, 3, 2, 5))):
+        x, positive, flags = In(shape, -4, 4), In(shape, 0.1, 3), In(shape, dtype="bool")
+        for op in ("ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LOGISTIC", "LOG_SOFTMAX", "NEG",
+                   "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "SIN", "SQUARE", "TANH"):
+            yield Single(f"{op.lower()}_rank{rank}", op, [x])
+        for op in ("LOG", "RSQRT", "SQRT"):
+            yield Single(f"{op.lower()}_rank{rank}", op, [positive])
+        yield Single(f"softmax_rank{rank}", "SOFTMAX", [x], dict(beta=1.0), QUANT)
+        yield Single(f"leaky_relu_rank{rank}", "LEAKY_RELU", [x], dict(alpha=0.1))
+        for op in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW"):
+            yield Single(f"{op.lower()}_rank{rank}", op, [positive, In(shape[1:], 0.2, 2)])
+        for op in ("EQUAL", "LESS"):
+            yield Single(f"{op.lower()}_rank{rank}", op, [x, In(shape[-2:], -4, 4)], out_dtypes=("bool",))
+        yield Single(f"prelu_rank{rank}", "PRELU", [x, vector])
+        yield Single(f"select_v2_rank{rank}", "SELECT_V2", [flags, x, x])
+        yield Single(f"concatenation_rank{rank}", "CONCATENATION", [x, x], dict(axis=2))
+        yield Single(f"gather_rank{rank}", "GATHER", [x, Const(np.array([1, 0, 1], np.int32))], dict(axis=-2))
+        yield Single(f"split_rank{rank}", "SPLIT", [Const(np.int32(rank - 2)), x], dict(numSplits=2), outputs=2)
+        yield Single(f"pack_rank{rank}", "PACK", [x, x], dict(axis=1, valuesCount=2))
+        yield Single(f"unpack_rank{rank}", "UNPACK", [x], dict(axis=rank - 2, num=2), outputs=2)
+        yield Single(f"arg_max_rank{rank}", "ARG_MAX", [x, Const(np.int32(-1))],
+                     dict(outputType=DTYPES["int32"]), out_dtypes=("int32",))
+        yield Single(f"cumsum_rank{rank}", "CUMSUM", [x, Const(np.int32(2))])
+        yield Single(f"reverse_rank{rank}", "REVERSE_V2", [x, Const(np.array([rank - 2], np.int32))])
+        yield Single(f"slice_rank{rank}", "SLICE", [x, Const(np.array([0] * (rank - 1) + [2], np.int32)),
+                                                   Const(np.array([-1] * (rank - 1) + [2], np.int32))])
+        yield Single(f"topk_rank{rank}", "TOPK_V2", [x, Const(np.int32(2))], outputs=2, out_dtypes=("float32", "int32"))
+        yield Single(f"broadcast_to_rank{rank}", "BROADCAST_TO", [In((3, 1, 5)), Const(np.array(shape, np.int32))])
+    bias = Const(weights("bias", (4,)), "bias")
+    for name, shape in (("rank1", (5,)), ("rank5", (2, 1, 3, 2, 5)), ("rank6", (1, 2, 1, 3, 2, 5))):
+        yield Single(f"fully_connected_{name}", "FULLY_CONNECTED",
+                     [In(shape), Const(weights("matrix", (4, 5)), "weights"), bias],
+                     dict(keepNumDims=len(shape) > 1), BYTES)
+
+
 def batches():
     for batch, axis in ((1, 1), (1, 2)):
         indices = random(f"gather {axis}").integers(0, 3, (2, 4)).astype(np.int32)
@@ -56,5 +94,5 @@ def batches():
 
 
 def all_cases():
-    for group in (far_integers, ranks, batches):
+    for group in (far_integers, ranks, more_axes, batches):
         yield from group()

@@ -1,8 +1,8 @@
 //! [`PASSES`]: all passes in their order, and [`Passes`], those of them that run.
 
 use super::{
-    activations, chains, convolutions, gates, layout, matmul, maxima, means, normalization,
-    padding, parts, residuals, separable, softmax, tables, views,
+    activations, chains, convolutions, factors, gates, layout, matmul, maxima, means,
+    normalization, padding, parts, residuals, separable, softmax, tables, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -32,7 +32,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 19] = [
+pub(crate) static PASSES: [Pass; 20] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -62,6 +62,11 @@ pub(crate) static PASSES: [Pass; 19] = [
         name: "gates",
         meaning: "GELU, Swish and HARD_SWISH that are written as products are one function each.",
         run: Run::Short(gates::run),
+    },
+    Pass {
+        name: "factors",
+        meaning: "Queries of an attention are scaled, not its keys, where there are fewer of them.",
+        run: Run::Short(factors::run),
     },
     Pass {
         name: "matmul",
@@ -138,7 +143,7 @@ pub(crate) static PASSES: [Pass; 19] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 19);
+/// assert_eq!(Passes::names().count(), 20);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

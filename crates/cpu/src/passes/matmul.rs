@@ -88,21 +88,46 @@ fn part_starts(graph: &Graph<'_>) -> HashMap<ValueId, usize> {
 struct Strided {
     base: ValueId,
     offset: usize,
-    /// Lengths and strides, from the first axis to the last.
-    axes: Vec<(usize, usize)>,
+    axes: Vec<Axis>,
+}
+
+/// Lengths and strides of the axes that an axis is made of, from the first to the last, without those of length 1. What
+/// repeats has a stride of 0.
+type Axis = Vec<(usize, usize)>;
+
+fn length(axis: &Axis) -> usize {
+    axis.iter().map(|(length, _)| length).product()
+}
+
+/// The length and the stride of an axis that is only one.
+fn single(axis: &Axis) -> Option<(usize, usize)> {
+    match axis[..] {
+        [] => Some((1, 1)),
+        [axis] => Some(axis),
+        _ => None,
+    }
+}
+
+/// How far from the first element those along an axis are.
+fn offsets(axis: &Axis) -> Vec<usize> {
+    let along = |offsets: Vec<usize>, (length, stride): &(usize, usize)| {
+        let next = |offset| (0..*length).map(move |index| offset + index * stride);
+        offsets.into_iter().flat_map(next).collect()
+    };
+    axis.iter().fold(vec![0], along)
 }
 
 fn lengths(graph: &Graph<'_>, value: ValueId) -> Vec<usize> {
     graph.values[value].dimensions.iter().map(|length| *length as usize).collect()
 }
 
-fn contiguous(lengths: &[usize]) -> Vec<(usize, usize)> {
+fn contiguous(lengths: &[usize]) -> Vec<Axis> {
     let mut stride = 1;
-    let mut axes: Vec<(usize, usize)> = lengths
+    let mut axes: Vec<Axis> = lengths
         .iter()
         .rev()
         .map(|length| {
-            let axis = (*length, stride);
+            let axis = if *length == 1 { Vec::new() } else { vec![(*length, stride)] };
             stride *= length;
             axis
         })
@@ -112,9 +137,9 @@ fn contiguous(lengths: &[usize]) -> Vec<(usize, usize)> {
 }
 
 /// The same elements in their order under other lengths, if strides can say it. There are elements.
-fn reshaped(axes: &[(usize, usize)], lengths: &[usize]) -> Option<Vec<(usize, usize)>> {
-    let mut merged: Vec<(usize, usize)> = Vec::new();
-    for &(length, stride) in axes.iter().filter(|(length, _)| *length != 1) {
+fn reshaped(axes: &[Axis], lengths: &[usize]) -> Option<Vec<Axis>> {
+    let mut merged: Axis = Vec::new();
+    for &(length, stride) in axes.iter().flatten() {
         match merged.last_mut() {
             Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
             _ => merged.push((length, stride)),
@@ -123,18 +148,21 @@ fn reshaped(axes: &[(usize, usize)], lengths: &[usize]) -> Option<Vec<(usize, us
     let mut rest = (1, 1);
     let mut result = Vec::with_capacity(lengths.len());
     for &length in lengths.iter().rev() {
-        if length == 1 {
-            result.push((1, 1));
-            continue;
+        let (mut axis, mut missing) = (Vec::new(), length);
+        while missing != 1 {
+            if rest.0 == 1 {
+                rest = merged.pop()?;
+            }
+            let part = rest.0.min(missing);
+            if !rest.0.is_multiple_of(part) || !missing.is_multiple_of(part) {
+                return None;
+            }
+            axis.push((part, rest.1));
+            rest = (rest.0 / part, rest.1 * part);
+            missing /= part;
         }
-        if rest.0 == 1 {
-            rest = merged.pop()?;
-        }
-        if !rest.0.is_multiple_of(length) {
-            return None;
-        }
-        result.push((length, rest.1));
-        rest = (rest.0 / length, rest.1 * length);
+        axis.reverse();
+        result.push(axis);
     }
     result.reverse();
     Some(result)
@@ -157,22 +185,27 @@ impl Strided {
             }
             Work::Operation(AnyOperation::Transpose(transpose)) => {
                 let shown = shown();
-                let axes = transpose.permutation.iter().map(|axis| shown.axes[*axis]).collect();
-                Self { axes, ..shown }
+                let axes = transpose.permutation.iter().map(|axis| shown.axes[*axis].clone());
+                Self { axes: axes.collect(), ..shown }
             }
             Work::Operation(AnyOperation::Split(split)) => {
-                let mut shown = shown();
                 let before = splits.get(&value).copied().unwrap_or_default();
-                shown.offset += before * shown.axes[split.axis].1;
-                shown.axes[split.axis].0 = lengths(graph, value)[split.axis];
-                shown
+                let length = lengths(graph, value)[split.axis];
+                shown().part(split.axis, before, length).unwrap_or_else(own)
             }
             Work::Operation(AnyOperation::Slice(slice)) => {
+                let mut parts = slice.begins.iter().zip(lengths(graph, value)).enumerate();
+                let part = |shown: Self, (axis, (begin, length)): (usize, (&u32, usize))| {
+                    shown.part(axis, *begin as usize, length)
+                };
+                parts.try_fold(shown(), part).unwrap_or_else(own)
+            }
+            Work::Operation(AnyOperation::Tile(tile)) => {
                 let mut shown = shown();
-                let parts = slice.begins.iter().zip(lengths(graph, value));
-                for (axis, (begin, length)) in shown.axes.iter_mut().zip(parts) {
-                    shown.offset += *begin as usize * axis.1;
-                    axis.0 = length;
+                for (axis, multiple) in shown.axes.iter_mut().zip(&tile.multiples) {
+                    if *multiple != 1 {
+                        axis.insert(0, (*multiple as usize, 0));
+                    }
                 }
                 shown
             }
@@ -180,28 +213,38 @@ impl Strided {
         }
     }
 
+    /// Of the elements along an axis, this many from one on.
+    fn part(mut self, axis: usize, begin: usize, count: usize) -> Option<Self> {
+        if count != length(&self.axes[axis]) {
+            let (_, stride) = single(&self.axes[axis])?;
+            self.offset += begin * stride;
+            self.axes[axis] = if count == 1 { Vec::new() } else { vec![(count, stride)] };
+        }
+        Some(self)
+    }
+
     /// The matrices that the last two axes are, for all indexes of the axes before them.
     fn layout(&self, batch: &[usize], is_transposed: bool) -> Option<Layout> {
         let (outer, [rows, columns]) = self.axes.split_last_chunk::<2>()?;
+        let (rows, columns) = (single(rows)?, single(columns)?);
         let (row_stride, transposed) = if columns.1 == 1 || columns.0 == 1 {
-            (row_stride(*rows, columns.0), is_transposed)
+            (row_stride(rows, columns.0), is_transposed)
         } else if rows.1 == 1 || rows.0 == 1 {
-            (row_stride(*columns, rows.0), !is_transposed)
+            (row_stride(columns, rows.0), !is_transposed)
         } else {
             return None;
         };
         let mut starts = vec![self.offset];
-        for (from_last, length) in (0..batch.len()).rev().zip(batch) {
-            let own = outer.len().checked_sub(from_last + 1).map(|axis| outer[axis]);
-            let stride = match own {
-                Some((1, _)) | None => 0,
-                Some((own, stride)) if own == *length => stride,
-                Some(_) => return None,
+        for (from_last, count) in (0..batch.len()).rev().zip(batch) {
+            let own = outer.len().checked_sub(from_last + 1).map(|axis| &outer[axis]);
+            let own = match own {
+                Some(own) if length(own) == *count => offsets(own),
+                Some(own) if !own.is_empty() => return None,
+                _ => vec![0; *count],
             };
-            starts = starts
-                .iter()
-                .flat_map(|start| (0..*length).map(move |index| start + index * stride))
-                .collect();
+            let next =
+                |start: &usize| own.iter().map(move |offset| start + offset).collect::<Vec<_>>();
+            starts = starts.iter().flat_map(next).collect();
         }
         Some(Layout { starts, row_stride, transposed })
     }
@@ -293,8 +336,8 @@ fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     let moved = graph.nodes[next].outputs[0];
     let axes_of_moved = contiguous(&lengths(graph, moved));
     let mut axes = axes_of_moved.clone();
-    for (axis, from) in axes_of_moved.iter().zip(&transpose.permutation) {
-        axes[*from] = *axis;
+    for (axis, from) in axes_of_moved.into_iter().zip(&transpose.permutation) {
+        axes[*from] = axis;
     }
     let lengths = lengths(graph, product);
     let Some((batch, _)) = lengths.split_last_chunk::<2>() else { return };
@@ -338,12 +381,27 @@ mod tests {
     fn strides_say_a_reshape_where_they_can() {
         // The heads of an attention.
         assert_eq!(
-            reshaped(&[(128, 256), (256, 1)], &[1, 128, 4, 64]).unwrap(),
-            [(1, 1), (128, 256), (4, 64), (64, 1)]
+            reshaped(&[vec![(128, 256)], vec![(256, 1)]], &[1, 128, 4, 64]).unwrap(),
+            [vec![], vec![(128, 256)], vec![(4, 64)], vec![(64, 1)]]
         );
-        // A transposed matrix is no row.
-        assert_eq!(reshaped(&[(3, 1), (2, 3)], &[6]), None);
-        assert_eq!(reshaped(&[(2, 10), (3, 1)], &[3, 2]), None);
-        assert_eq!(reshaped(&[(1, 7), (5, 2)], &[5]).unwrap(), [(5, 2)]);
+        // The elements of a transposed matrix are no row, but their order is known.
+        let transposed = [vec![(3, 1)], vec![(2, 3)]];
+        assert_eq!(reshaped(&transposed, &[6]).unwrap(), [vec![(3, 1), (2, 3)]]);
+        assert_eq!(reshaped(&[vec![(3, 1), (2, 3)]], &[3, 2]).unwrap(), transposed);
+        assert_eq!(reshaped(&[vec![(2, 10)], vec![(3, 1)]], &[3, 2]), None);
+        assert_eq!(reshaped(&[vec![], vec![(5, 2)]], &[5]).unwrap(), [vec![(5, 2)]]);
+    }
+
+    #[test]
+    fn repeated_heads_are_one() {
+        // Two heads of keys, each for three of queries.
+        let heads = [vec![(2, 64)], vec![(3, 0)], vec![(10, 128)], vec![(64, 1)]];
+        let axes = reshaped(&heads, &[1, 6, 10, 64]).unwrap();
+        let layout = Strided { base: 0, offset: 5, axes }.layout(&[1, 6], false).unwrap();
+        assert_eq!(layout.starts, [5, 5, 5, 69, 69, 69]);
+        assert_eq!((layout.row_stride, layout.transposed), (128, false));
+        // Whole matrices, one behind the other, are not rows of one matrix.
+        let axes = reshaped(&heads, &[1, 60, 64]).unwrap();
+        assert_eq!(Strided { base: 0, offset: 0, axes }.layout(&[1], false), None);
     }
 }

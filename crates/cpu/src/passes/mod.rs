@@ -3,6 +3,7 @@
 mod activations;
 mod chains;
 mod convolutions;
+mod factors;
 mod gates;
 mod layout;
 mod list;

@@ -6,8 +6,9 @@
 //! - `d * f`, then perhaps times a scale and plus an offset, both with an element for each column;
 //! - `d * (f * scale)`, perhaps plus an offset;
 //! - `x * (f * scale) + (offset - m * (f * scale))`;
+//! - `x * f + (0 - m * f)`, then as the first;
 //!
-//! and `d` once or several times, `f` as RSQRT or as a division by SQRT.
+//! and `d` once or several times, `f` as RSQRT or as a division by SQRT, and what there is one of for each row as a view.
 
 use super::Readers;
 use crate::graph::{Graph, Node, Normalization, ValueId, Work, producers};
@@ -16,6 +17,9 @@ use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 use nnhal_ops::operations::elementwise::Elementwise;
 use nnhal_ops::operations::reduce::Reduction;
+
+/// Views of views that are looked through.
+const MOST_VIEWS: usize = 4;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let producers = producers(graph);
@@ -94,17 +98,24 @@ impl Search<'_, '_> {
         let mut inputs = vec![x];
         // Forwards, to the result.
         let mut factor = node.outputs[0];
-        if is_reciprocal && let Some((at, scale)) = self.scaled(factor, x) {
+        let mut only_use = self.only_use(factor);
+        if let Some((at, read)) = only_use.filter(|_| is_reciprocal)
+            && let Some(scale) = self.other_operand(at, Operator::Mul, read, false)
+            && self.is_for_columns(scale, x)
+            && self.is_for_rows(read, x)
+        {
             self.take(at);
             normalization.has_scale = true;
             inputs.push(scale);
             factor = self.graph.nodes[at].outputs[0];
+            only_use = self.only_use(factor);
         }
-        let mut result = match self.readers.only_reader(factor) {
-            Some(at) => {
+        let mut result = match only_use {
+            Some((at, read)) => {
                 let operator = if is_reciprocal { Operator::Mul } else { Operator::Div };
-                let other = self.other_operand(at, operator, factor, !is_reciprocal)?;
-                if self.deviation(other)? != (x, mean) {
+                let other = self.other_operand(at, operator, read, !is_reciprocal)?;
+                let fits = normalization.has_scale || self.is_for_rows(read, x);
+                if !fits || self.deviation(other)? != (x, mean) {
                     return None;
                 }
                 self.take(at);
@@ -112,11 +123,14 @@ impl Search<'_, '_> {
             }
             None => {
                 let offset = self.distributed(factor, x, mean)?;
-                normalization.has_offset = true;
-                inputs.push(offset);
                 let last = self.found.last().copied()?;
                 let result = self.graph.nodes[last].outputs[0];
-                return self.is_same_shape(result, x).then_some((normalization, inputs));
+                if let Some(offset) = offset {
+                    normalization.has_offset = true;
+                    inputs.push(offset);
+                    return self.is_same_shape(result, x).then_some((normalization, inputs));
+                }
+                result
             }
         };
         if !self.is_same_shape(result, x) {
@@ -184,17 +198,18 @@ impl Search<'_, '_> {
         }
     }
 
-    /// What a value is the means of, along the last axis, which is kept.
+    /// What a value is the means of, one for each row.
     fn mean_of(&mut self, value: ValueId) -> Option<ValueId> {
-        let index = self.producers[value]?;
+        let index = self.producers[self.behind_views(value)]?;
         let node = &self.graph.nodes[index];
         let Work::Operation(AnyOperation::Reduce(reduce)) = &node.work else { return None };
         let input = node.inputs[0];
-        let last = self.graph.values[input].dimensions.len().checked_sub(1)?;
-        let is_mean = reduce.reduction == Reduction::Mean
-            && reduce.axes == [last]
-            && reduce.keep_dims
-            && self.graph.values[input].is_float();
+        let dimensions = &self.graph.values[input].dimensions;
+        let last = dimensions.len().checked_sub(1)?;
+        let are_rows = reduce.axes.contains(&last)
+            && reduce.axes.iter().all(|axis| *axis == last || dimensions[*axis] == 1);
+        let is_mean =
+            reduce.reduction == Reduction::Mean && are_rows && self.graph.values[input].is_float();
         if !is_mean {
             return None;
         }
@@ -202,10 +217,38 @@ impl Search<'_, '_> {
         Some(input)
     }
 
-    /// The `x` and `m` of `x - m`.
+    /// The `x` and `m` of `x - m`, `m` without views.
     fn deviation(&mut self, value: ValueId) -> Option<(ValueId, ValueId)> {
         let [x, mean] = self.produced_by(value, Operator::Sub)?;
-        self.is_same_shape(value, x).then_some((x, mean))
+        let fits = self.is_same_shape(value, x) && self.is_for_rows(mean, x);
+        fits.then(|| (x, self.behind_views(mean)))
+    }
+
+    /// What a value is a view of; views become parts.
+    fn behind_views(&mut self, mut value: ValueId) -> ValueId {
+        for _ in 0..MOST_VIEWS {
+            let Some(node) = self.producers[value] else { break };
+            if !matches!(self.graph.nodes[node].work, Work::View) {
+                break;
+            }
+            self.take(node);
+            value = self.graph.nodes[node].inputs[0];
+        }
+        value
+    }
+
+    /// The node that alone reads a value or a view of it, which becomes a part; and what it reads.
+    fn only_use(&mut self, mut value: ValueId) -> Option<(usize, ValueId)> {
+        for _ in 0..=MOST_VIEWS {
+            let reader = self.readers.only_reader(value)?;
+            let node = &self.graph.nodes[reader];
+            if !matches!(node.work, Work::View) {
+                return Some((reader, value));
+            }
+            value = *node.outputs.first()?;
+            self.take(reader);
+        }
+        None
     }
 
     /// The node that alone reads a value and multiplies it with a factor for each column.
@@ -224,27 +267,82 @@ impl Search<'_, '_> {
             && value.dimensions.len() <= x.dimensions.len()
     }
 
-    /// The offset in `x * factor + (offset - m * factor)`, of which all nodes become parts.
-    fn distributed(&mut self, factor: ValueId, x: ValueId, mean: ValueId) -> Option<ValueId> {
-        let product = |search: &Self, other: ValueId| {
-            let mut readers = search.readers.all(factor).iter().copied();
-            readers.find(|node| {
-                search.other_operand(*node, Operator::Mul, factor, false) == Some(other)
-            })
+    /// Whether a value has an element for each row.
+    fn is_for_rows(&self, value: ValueId, x: ValueId) -> bool {
+        let [value, x] = [value, x].map(|value| &self.graph.values[value].dimensions);
+        let (Some((1, rows)), Some((_, of_x))) = (value.split_last(), x.split_last()) else {
+            return false;
         };
-        let (of_x, of_mean) = (product(self, x)?, product(self, mean)?);
+        rows == of_x
+    }
+
+    /// How many rows there are.
+    fn rows(&self, x: ValueId) -> usize {
+        let outer = self.graph.values[x].dimensions.split_last().map_or(&[][..], |it| it.1);
+        outer.iter().fold(1, |rows: usize, length| rows.saturating_mul(*length as usize))
+    }
+
+    /// The node that multiplies a value, or a view of it, with another one, and what it reads.
+    fn product(&mut self, factor: ValueId, other: ValueId) -> Option<(usize, ValueId)> {
+        let readers = self.readers;
+        for node in readers.all(factor).iter().copied() {
+            let (node, read) = match self.graph.nodes[node].work {
+                Work::View => {
+                    let view = *self.graph.nodes[node].outputs.first()?;
+                    let Some((reader, read)) = self.only_use(view) else { continue };
+                    self.take(node);
+                    (reader, read)
+                }
+                _ => (node, factor),
+            };
+            let beside = self.other_operand(node, Operator::Mul, read, false);
+            if beside.is_some_and(|beside| self.is_view_of(beside, other)) {
+                return Some((node, read));
+            }
+        }
+        None
+    }
+
+    /// Whether a value is another one, or a view of it.
+    fn is_view_of(&self, value: ValueId, of: ValueId) -> bool {
+        let shown = |value: &ValueId| {
+            let node = &self.graph.nodes[self.producers[*value]?];
+            matches!(node.work, Work::View).then(|| node.inputs[0])
+        };
+        std::iter::successors(Some(value), shown).take(1 + MOST_VIEWS).any(|it| it == of)
+    }
+
+    /// The offset in `x * factor + (offset - m * factor)`, of which all nodes become parts; none where that is the number 0.
+    fn distributed(
+        &mut self,
+        factor: ValueId,
+        x: ValueId,
+        mean: ValueId,
+    ) -> Option<Option<ValueId>> {
+        let ((of_x, read), (of_mean, _)) = (self.product(factor, x)?, self.product(factor, mean)?);
         let [of_x_value, of_mean_value] =
             [of_x, of_mean].map(|node| self.graph.nodes[node].outputs[0]);
-        let difference = self.readers.only_reader(of_mean_value)?;
-        let offset = self.other_operand(difference, Operator::Sub, of_mean_value, true)?;
-        let sum = self.readers.only_reader(of_x_value)?;
-        let other = self.other_operand(sum, Operator::Add, of_x_value, false)?;
-        if other != self.graph.nodes[difference].outputs[0] || !self.is_for_columns(offset, x) {
+        let (difference, of_mean_read) = self.only_use(of_mean_value)?;
+        let offset = self.other_operand(difference, Operator::Sub, of_mean_read, true)?;
+        let (sum, of_x_read) = self.only_use(of_x_value)?;
+        let (also_sum, difference_read) = self.only_use(self.graph.nodes[difference].outputs[0])?;
+        let other = self.other_operand(sum, Operator::Add, of_x_read, false)?;
+        let is_zero = self.graph.values[offset].constant_float() == Some(0.0);
+        let fits = if is_zero {
+            let of_rows = [of_mean, difference].map(|node| self.graph.nodes[node].outputs[0]);
+            let rows = self.rows(x);
+            of_rows.iter().all(|value| self.graph.values[*value].elements() == rows)
+                && self.is_for_rows(read, x)
+                && self.is_for_rows(difference_read, x)
+        } else {
+            self.is_for_columns(offset, x)
+        };
+        if also_sum != sum || other != difference_read || of_x_read != of_x_value || !fits {
             return None;
         }
         for node in [of_x, of_mean, difference, sum] {
             self.take(node);
         }
-        Some(offset)
+        Some((!is_zero).then_some(offset))
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         let Work::Operation(AnyOperation::Softmax(softmax)) = &graph.nodes[next].work else {
             continue;
         };
-        let is_last = softmax.axis + 1 == graph.values[inputs[0]].dimensions.len();
+        let is_last = softmax.axis + 1 == graph.input(&graph.nodes[next], 0).dimensions.len();
         if !is_last {
             continue;
         }
@@ -32,7 +32,8 @@ fn adjusted(graph: &Graph<'_>, index: usize) -> Option<(f32, Vec<ValueId>)> {
     let node = &graph.nodes[index];
     let Work::Chain(steps) = &node.work else { return None };
     let output = &graph.values[*node.outputs.first()?];
-    let is_whole = |value: ValueId| graph.values[value].dimensions == output.dimensions;
+    // What broadcasts to no more elements has the same axes, but for those of length 1 before them.
+    let is_whole = |value: ValueId| graph.values[value].elements() == output.elements();
     let scalar = |operand: usize| graph.values[node.inputs[operand]].constant_float();
     let (factor, scores, mask) = match steps[..] {
         [Step::Binary(Binary::Mul, factor)] => (scalar(factor)?, 0, None),

@@ -77,12 +77,13 @@ impl BatchMatmul {
         set: InstructionSet,
         threads: usize,
     ) -> Self {
-        let [rows, columns, depth] = sizes;
         let count = output.starts.len();
         assert_eq!(left.starts.len(), count, "left matrices");
         assert_eq!(right.starts.len(), count, "right matrices");
         assert!(!output.transposed, "an output cannot be transposed");
         check_disjoint(&output, sizes);
+        let (sizes, [left, right, output]) = with_shared_factors(sizes, [left, right, output]);
+        let ([rows, columns, depth], count) = (sizes, output.starts.len());
         let blocking = Blocking::of(set);
         let panels = columns.div_ceil(blocking.columns());
         let row_parts = if panels * count >= 2 * threads { 1 } else { rows.div_ceil(ROWS_OF_PART) };
@@ -281,6 +282,39 @@ impl PreparedKernel for BatchMatmul {
         let products = rows * columns * depth * self.output.starts.len() as u128;
         u64::try_from(2 * products).unwrap_or(u64::MAX)
     }
+}
+
+/// Products that follow each other and have one right factor are one product of more rows, if these are where rows can be:
+/// so are the queries of an attention that has fewer heads of keys.
+fn with_shared_factors(
+    [rows, columns, depth]: [usize; 3],
+    [left, right, output]: [Layout; 3],
+) -> ([usize; 3], [Layout; 3]) {
+    let shared = right.starts.iter().take_while(|start| **start == right.starts[0]).count();
+    let stride = |layout: &Layout| {
+        let distance = |of: &[usize]| of[1].checked_sub(of[0]);
+        let first = distance(layout.starts.get(..2)?)?;
+        let groups = layout.starts.chunks(shared);
+        let is_even = groups.flat_map(|it| it.windows(2)).all(|it| distance(it) == Some(first));
+        let is_row = rows == 1 || first == rows * layout.row_stride;
+        (is_even && is_row && !layout.transposed).then(|| first / rows)
+    };
+    let is_shared = shared > 1
+        && right.starts.len().is_multiple_of(shared)
+        && right.starts.chunks(shared).all(|it| it.iter().all(|start| *start == it[0]));
+    let strides = if is_shared && rows > 0 { stride(&left).zip(stride(&output)) } else { None };
+    let Some((of_left, of_output)) = strides else {
+        return ([rows, columns, depth], [left, right, output]);
+    };
+    let grouped = |layout: Layout, row_stride: usize| Layout {
+        starts: layout.starts.into_iter().step_by(shared).collect(),
+        row_stride,
+        ..layout
+    };
+    let right_stride = right.row_stride;
+    let layouts =
+        [grouped(left, of_left), grouped(right, right_stride), grouped(output, of_output)];
+    ([rows * shared, columns, depth], layouts)
 }
 
 /// # Panics

@@ -72,6 +72,35 @@ fn heads_of_an_attention_are_side_by_side() {
 }
 
 #[test]
+fn queries_share_heads_of_keys() {
+    // Six heads of queries, two of keys, which are [sequence, heads, depth].
+    let shared = |row_stride: usize, columns: usize, transposed| Layout {
+        starts: (0..6).map(|head| head / 3 * columns).collect(),
+        row_stride,
+        transposed,
+    };
+    for rows in [1, 2] {
+        let queries = Layout::contiguous(6, [rows, 8], false);
+        let scores = Layout::contiguous(6, [rows, 20], false);
+        check([rows, 20, 8], &[queries, shared(16, 8, true), scores.clone()], 2, 3);
+        // Their results are beside each other, but for each query.
+        let results = Layout {
+            starts: (0..6).map(|head| head * 8).collect(),
+            row_stride: 48,
+            transposed: false,
+        };
+        check([rows, 8, 20], &[scores, shared(16, 8, false), results], 2, 4);
+    }
+    // Results in another order are computed one by one.
+    let reversed = Layout {
+        starts: (0..6).rev().map(|head| head * 20).collect(),
+        row_stride: 20,
+        transposed: false,
+    };
+    check([1, 20, 8], &[Layout::contiguous(6, [1, 8], false), shared(16, 8, true), reversed], 1, 5);
+}
+
+#[test]
 #[should_panic(expected = "matrices of the output overlap")]
 fn outputs_that_overlap_are_refused() {
     let output = Layout { starts: vec![0, 3], row_stride: 8, transposed: false };

@@ -1,6 +1,10 @@
 //! IF, WHILE, STABLEHLO_CASE and STABLEHLO_COMPOSITE.
+//!
+//! What always runs one subgraph, once, becomes that subgraph's operators (see [`GraphImporter::inline`]): a composite,
+//! and a choice whose outcome is known at import.
 
 use super::array::Array;
+use super::tensor::Element;
 use super::variables::{Passed, is_handle};
 use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, Referenced, Stop};
 use crate::error::Reason;
@@ -23,11 +27,21 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             return Err(Reason::new("it has no options").into());
         };
         let branches = [options.then_subgraph_index()?, options.else_subgraph_index()?];
+        let tensor = self.input_tensor(operator, 0)?;
+        if self.element(tensor)? == Element::Bool
+            && let Some(truth) = self.known_integer(tensor)?
+        {
+            // What the other branch has that the HAL has not does not matter: it never runs.
+            let [then, otherwise] = branches.map(|index| self.subgraph_at(index));
+            let (then, otherwise) = (then?, otherwise?);
+            let taken = if truth == 0 { otherwise } else { then };
+            return self.inline(operator, taken, 1, graphs, depth);
+        }
         let condition = self.input(operator, 0)?;
         self.run(operator, O::If, Some(condition), branches, 1, graphs, depth)
     }
 
-    /// What the operator's subgraph computes: a choice of which both branches are that one.
+    /// What the operator's subgraph computes.
     pub(super) fn composite(
         &mut self,
         operator: &Operator<'_>,
@@ -39,10 +53,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         else {
             return Err(Reason::new("it has no options").into());
         };
-        let subgraph = options.decomposition_subgraph_index()?;
-        let truth = OperandSpec::new(OperandType::TensorBool8, [1]);
-        let condition = self.builder.constant(truth, &[true]);
-        self.run(operator, O::If, Some(condition), [subgraph; 2], 0, graphs, depth)
+        let subgraph = self.subgraph_at(options.decomposition_subgraph_index()?)?;
+        self.inline(operator, subgraph, 0, graphs, depth)
     }
 
     /// The branch that an index says, the last one for any other index.
@@ -61,10 +73,19 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let count = branches.map_or(0, |it| it.len());
         self.file.allow(count.saturating_mul(BYTES_OF_A_PART))?;
         let branches: Vec<i32> = branches.into_iter().flatten().collect();
+        let Some(last) = branches.len().checked_sub(1) else {
+            return Err(Reason::new("it has no branches").into());
+        };
+        let known = self.known_integer(self.input_tensor(operator, 0)?)?;
+        if last == 0 || known.is_some() {
+            let subgraphs = branches.iter().map(|index| self.subgraph_at(*index));
+            let subgraphs = subgraphs.collect::<Imported<Vec<_>>>()?;
+            let known = known.and_then(|index| usize::try_from(index).ok());
+            let taken = known.and_then(|index| subgraphs.get(index)).unwrap_or(&subgraphs[last]);
+            return self.inline(operator, *taken, 1, graphs, depth);
+        }
         let index = self.input(operator, 0)?;
         let branches = match branches[..] {
-            [] => return Err(Reason::new("it has no branches").into()),
-            [only] => [only; 2],
             [first, last] => [first, last],
             _ => return self.choose(operator, index, &branches, graphs, depth),
         };
@@ -107,12 +128,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let count = self.file.graphs.len();
-        let subgraph = |index: &i32| {
-            let found = usize::try_from(*index).ok().filter(|it| *it < count);
-            found.ok_or_else(|| Reason::new(format!("there is no subgraph {index}")))
-        };
-        let indexes = branches.iter().map(subgraph).collect::<Result<Vec<_>, _>>()?;
+        let indexes = branches.iter().map(|index| self.subgraph_at(*index));
+        let indexes = indexes.collect::<Imported<Vec<_>>>()?;
         let mut arguments = Vec::with_capacity(operator.inputs.len());
         for at in 1..operator.inputs.len() {
             arguments.push(self.known(self.input_tensor(operator, at)?)?);
@@ -176,11 +193,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let indexes = subgraphs.map(|index| {
-            let index = usize::try_from(index).ok().filter(|it| *it < self.file.graphs.len());
-            index.ok_or_else(|| Reason::new(format!("there is no subgraph {}", subgraphs[0])))
-        });
-        let [first, second] = indexes;
+        let [first, second] = subgraphs.map(|index| self.subgraph_at(index));
         let indexes = [first?, second?];
         let mut arguments = Vec::with_capacity(operator.inputs.len());
         for at in first_argument..operator.inputs.len() {
@@ -232,6 +245,20 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let results = self.results_of(operator, operation, &arguments, &variables)?;
         self.builder.operation_into(operation, inputs, &results);
         Ok(())
+    }
+
+    /// The subgraph of an index in the file.
+    fn subgraph_at(&self, index: i32) -> Imported<usize> {
+        let found = usize::try_from(index).ok().filter(|it| *it < self.file.graphs.len());
+        found.ok_or_else(|| Reason::new(format!("there is no subgraph {index}")))
+    }
+
+    /// The only element of a tensor, if it is known before the model runs.
+    fn known_integer(&self, tensor: usize) -> Imported<Option<i64>> {
+        Ok(match self.known(tensor)?.as_ref().and_then(Array::integers) {
+            Some([one]) => Some(*one),
+            _ => None,
+        })
     }
 
     /// The operands that a subgraph takes: the operator's inputs that are no handles, and the variables.

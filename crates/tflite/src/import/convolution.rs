@@ -1,6 +1,6 @@
 //! CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL.
 
-use super::movement::elements;
+use super::movement::{MOST_RANK, elements};
 use super::operand::{Activation, padding_scheme};
 use super::tensor::Element;
 use super::{BYTES_OF_A_PART, GraphImporter, Imported};
@@ -473,15 +473,20 @@ impl GraphImporter<'_, '_> {
         };
         inputs.push(self.activation_operand(activation));
         let rows = self.spec(output)?;
+        let count = match self.shape(output) {
+            Ok(shape) => elements(&shape)? / units.max(1),
+            Err(_) => 0,
+        };
+        let input = self.builder.spec(inputs[0]);
+        if input.dimensions.len() == 1 || input.dimensions.len() > MOST_RANK {
+            let matrix = OperandSpec { dimensions: vec![count, width], ..input };
+            inputs[0] = self.reshape(inputs[0], matrix)?;
+        }
         // A matrix that keeps its axes is one already.
         if self.rank(output) == 2 {
             return self.emit_activated(operator, operation, &inputs, activation);
         }
         // The HAL's result is always a matrix; the file's keeps the input's other axes.
-        let count = match self.shape(output) {
-            Ok(shape) => elements(&shape)? / units.max(1),
-            Err(_) => 0,
-        };
         let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
         let computed = self.computed_as(inputs[0], &matrix);
         let mut result = self.builder.operation(operation, &inputs, computed.clone());

@@ -311,7 +311,7 @@ impl GraphImporter<'_, '_> {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let float = self.as_float32(input)?;
         let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
-        let result = self.builder.operation(operation, [float], spec);
+        let result = self.of_any_rank(operation, float, spec)?;
         self.emit_float32(result, output)
     }
 
@@ -319,7 +319,7 @@ impl GraphImporter<'_, '_> {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let float = self.as_float32(input)?;
         let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
-        let above = self.builder.operation(O::Relu, [float], spec.clone());
+        let above = self.of_any_rank(O::Relu, float, spec.clone())?;
         let one = self.builder.constant(OperandSpec::tensor_float32([1]), &[1.0_f32]);
         let result = self.builder.operation(O::Minimum, [above, one], spec);
         self.emit_float32(result, output)
@@ -385,7 +385,7 @@ impl GraphImporter<'_, '_> {
         let bracket = binary(self, O::Add, scaled, one);
         let inner = binary(self, O::Mul, bracket, x);
         let argument = binary(self, O::Mul, inner, factor);
-        let tanh = self.builder.operation(O::Tanh, [argument], spec.clone());
+        let tanh = self.of_any_rank(O::Tanh, argument, spec.clone())?;
         let sum = binary(self, O::Add, tanh, one);
         let halved = binary(self, O::Mul, x, half);
         let result = binary(self, O::Mul, halved, sum);

@@ -17,6 +17,7 @@ mod embedding;
 mod extended;
 mod fold;
 mod infer;
+mod inline;
 mod mediapipe;
 mod movement;
 mod normalization;
@@ -51,12 +52,15 @@ use nnhal_hal::{
     Operation, OperationType, SubgraphBuilder,
 };
 use nnhal_ops::extension::{self, TENSOR_UINT16};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
+
+/// What is wrong with state that no execution hands to the next.
+const STATE_ELSEWHERE: &str = "variable tensors in a subgraph other than the main one";
 
 /// Open lengths that are tried where those of the file's example do not do. Networks halve them again and again.
 const EXAMPLE_LENGTHS: [u32; 4] = [8, 32, 128, 512];
@@ -119,6 +123,7 @@ fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, Import
         pools,
         imported: HashMap::new(),
         is_running: vec![false; file.graphs.len()],
+        refused: HashSet::new(),
         problems: Vec::new(),
         other_problems: 0,
     };
@@ -202,6 +207,8 @@ struct Graphs<'f, 'a> {
     /// By subgraph, what is known of its arguments, and the variables that it gets.
     imported: HashMap<(usize, Vec<Option<Array>>, Passed), Referenced>,
     is_running: Vec<bool>,
+    /// Subgraph and index of the operators that are refused. One that is imported several times is reported once.
+    refused: HashSet<(usize, usize)>,
     /// The first of them; messages about a hostile file must not outgrow it.
     problems: Vec<UnsupportedOperator>,
     /// How many more there are.
@@ -253,15 +260,9 @@ impl<'f, 'a> Graphs<'f, 'a> {
             place: format!("subgraph {index}"),
             what: what.into(),
         };
-        if depth > MOST_NESTED {
-            return Err(malformed("subgraphs are nested too deep"));
-        }
         let file = self.file;
         let graph = &file.graphs[index];
-        // Operators may refer to a subgraph again and again, with other shapes each time.
-        let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
-        file.allow(size).map_err(|Reason(what)| malformed(&what))?;
-        let mut importer = GraphImporter::new(file, graph, &self.pools);
+        let mut importer = self.importer_of(index, depth)?;
         importer.know_arguments(arguments);
         if passed.are_indexed {
             importer.builder.input("index", OperandSpec::tensor_int32([1]));
@@ -282,6 +283,47 @@ impl<'f, 'a> Graphs<'f, 'a> {
             let taken = importer.take_variable(*variable, &self.variables);
             taken.map_err(|Reason(what)| malformed(&what))?;
         }
+        self.translate(&mut importer, index, depth)?;
+        importer.declare_outputs(passed).map_err(|Reason(what)| malformed(&what))?;
+        if index != file.main && !importer.states.is_empty() {
+            return Err(malformed(STATE_ELSEWHERE));
+        }
+        let (builder, origins) = (importer.builder.into_inner(), importer.origins);
+        let kept_variables = importer.kept_variables;
+        // What is kept in another shape is nothing to look at.
+        let operands = importer.operands.iter().zip(&importer.is_flat);
+        let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
+        let operands = operands.collect();
+        let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
+        let shapes = importer.shapes;
+        Ok(Finished { builder, origins, operands, shapes, states, kept_variables })
+    }
+
+    /// The importer of a subgraph, taken from what the import may make: operators may refer to a subgraph again and
+    /// again, with other shapes each time.
+    fn importer_of(
+        &self,
+        index: usize,
+        depth: usize,
+    ) -> Result<GraphImporter<'f, 'a>, ImportError> {
+        let malformed = |what| ImportError::Malformed { place: format!("subgraph {index}"), what };
+        if depth > MOST_NESTED {
+            return Err(malformed("subgraphs are nested too deep".into()));
+        }
+        let graph = &self.file.graphs[index];
+        let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
+        self.file.allow(size).map_err(|Reason(what)| malformed(what))?;
+        Ok(GraphImporter::new(self.file, graph, &self.pools))
+    }
+
+    /// Imports the operators of a subgraph, one after the other.
+    fn translate(
+        &mut self,
+        importer: &mut GraphImporter<'f, 'a>,
+        index: usize,
+        depth: usize,
+    ) -> Result<(), ImportError> {
+        let graph = importer.graph;
         for (position, operator) in graph.operators.iter().enumerate() {
             let before = importer.builder.operation_count();
             let outcome = importer.operator(operator, self, depth);
@@ -294,33 +336,26 @@ impl<'f, 'a> Graphs<'f, 'a> {
             let is_refused = outcome.is_err();
             if let Err(Reason(reason)) = outcome {
                 let is_consequence = follows && !OWN_REASONS.contains(&&*reason);
-                self.problem(|| UnsupportedOperator {
-                    is_consequence,
-                    ..unsupported(graph, index, position, operator, reason)
-                });
+                if self.refused.insert((index, position)) {
+                    self.problem(|| UnsupportedOperator {
+                        is_consequence,
+                        ..unsupported(graph, index, position, operator, reason)
+                    });
+                }
                 importer.assume_outputs(operator);
             }
             if follows || is_refused {
                 operator.outputs.iter().for_each(|output| importer.is_assumed[*output] = true);
+            }
+            if !importer.is_main() {
+                continue;
             }
             let origin =
                 OperatorOrigin { index: Some(position), operator: operator.code.kind.to_string() };
             let added = importer.builder.operation_count() - before;
             importer.origins.extend(std::iter::repeat_n(origin, added));
         }
-        importer.declare_outputs(passed).map_err(|Reason(what)| malformed(&what))?;
-        if index != file.main && !importer.states.is_empty() {
-            return Err(malformed("variable tensors in a subgraph other than the main one"));
-        }
-        let (builder, origins) = (importer.builder.into_inner(), importer.origins);
-        let kept_variables = importer.kept_variables;
-        // What is kept in another shape is nothing to look at.
-        let operands = importer.operands.iter().zip(&importer.is_flat);
-        let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
-        let operands = operands.collect();
-        let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
-        let shapes = importer.shapes;
-        Ok(Finished { builder, origins, operands, shapes, states, kept_variables })
+        Ok(())
     }
 
     fn problem(&mut self, problem: impl FnOnce() -> UnsupportedOperator) {
@@ -420,6 +455,9 @@ struct GraphImporter<'f, 'a> {
     folded: Vec<Option<Array>>,
     /// By tensor: the shape that it has when the model runs, if that is known; empty for a scalar.
     shapes: Vec<Option<Vec<u32>>>,
+    /// By tensor: the file's buffer that has its value, for what is constant; that of an argument, where the operator
+    /// around gives a constant.
+    buffers: Vec<usize>,
     /// By tensor: whether its operand has the tensor's elements, but another shape.
     is_flat: Vec<bool>,
     /// By tensor: whether it would come from an operator that is refused.
@@ -429,6 +467,10 @@ struct GraphImporter<'f, 'a> {
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
+    /// Whether its operations go to the model's main subgraph, see [`GraphImporter::inline`].
+    is_in_main: bool,
+    /// Operations before this one have been checked, see [`GraphImporter::conclude`].
+    concluded: usize,
     /// Variable tensors that an operator uses and generators, and the operand of their new value.
     states: Vec<(Kept, Option<OperandId>)>,
     /// Of the operators that are to come: index in `states`, and the operand of the state before.
@@ -463,10 +505,13 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],
             is_assumed: vec![false; graph.tensors.len()],
+            buffers: graph.tensors.iter().map(|tensor| tensor.buffer).collect(),
             is_flat: vec![false; graph.tensors.len()],
             is_input,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
+            is_in_main: std::ptr::eq(graph, &file.graphs[file.main]),
+            concluded: 0,
             states: Vec::new(),
             next_generators: VecDeque::new(),
             state_of: vec![None; graph.tensors.len()],
@@ -506,31 +551,18 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             }
         }
         // State tensors become inputs behind those of the file.
-        let mut is_state = vec![false; self.graph.tensors.len()];
-        for operator in &self.graph.operators {
-            for tensor in operator.inputs.iter().flatten() {
-                is_state[*tensor] = true;
+        for tensor in self.state_tensors() {
+            let description = self.tensor(tensor);
+            if description.type_code == TensorType::Bfloat16 as i8 {
+                return Err(Reason::new("BFLOAT16 is no type of variables here"));
             }
-        }
-        // What an operator sets anew in every run does not last from one to the next.
-        for operator in &self.graph.operators {
-            for tensor in &operator.outputs {
-                is_state[*tensor] = false;
-            }
-        }
-        for (tensor, description) in self.graph.tensors.iter().enumerate() {
-            if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
-                if description.type_code == TensorType::Bfloat16 as i8 {
-                    return Err(Reason::new("BFLOAT16 is no type of variables here"));
-                }
-                // Whatever shapes the inputs have, it keeps that of the file.
-                let spec = self.spec_of_input(tensor)?;
-                self.shapes[tensor] = Some(description.shape.clone());
-                let operand = self.builder.input(description.short_name(), spec);
-                self.operands[tensor] = Some(operand);
-                self.state_of[tensor] = Some(self.states.len());
-                self.states.push((Kept::Tensor(tensor), None));
-            }
+            // Whatever shapes the inputs have, it keeps that of the file.
+            let spec = self.spec_of_input(tensor)?;
+            self.shapes[tensor] = Some(description.shape.clone());
+            let operand = self.builder.input(description.short_name(), spec);
+            self.operands[tensor] = Some(operand);
+            self.state_of[tensor] = Some(self.states.len());
+            self.states.push((Kept::Tensor(tensor), None));
         }
         if self.is_main() {
             for generator in self.generators()? {
@@ -546,6 +578,26 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let origin = OperatorOrigin { index: None, operator: "bits of an input".into() };
         self.origins.resize(self.builder.operation_count(), origin);
         Ok(unknown)
+    }
+
+    /// The variable tensors that last from one run to the next: operators take them, and they are no inputs.
+    fn state_tensors(&self) -> Vec<usize> {
+        let mut is_state = vec![false; self.graph.tensors.len()];
+        for operator in &self.graph.operators {
+            for tensor in operator.inputs.iter().flatten() {
+                is_state[*tensor] = true;
+            }
+        }
+        // What an operator sets anew in every run does not last from one to the next.
+        for operator in &self.graph.operators {
+            for tensor in &operator.outputs {
+                is_state[*tensor] = false;
+            }
+        }
+        let is_kept = |tensor: &usize| {
+            self.tensor(*tensor).is_variable && is_state[*tensor] && !self.is_input[*tensor]
+        };
+        (0..self.graph.tensors.len()).filter(is_kept).collect()
     }
 
     fn declare_outputs(&mut self, passed: &Passed) -> Imported {
@@ -583,7 +635,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         if passed.are_given_back {
             given.extend(self.values_of(&passed.variables));
         }
-        let mut already = std::collections::HashSet::new();
+        let mut already = HashSet::new();
         for operand in given {
             // What is an input, a constant, or an output already, needs a copy of its own.
             let operand = if !self.builder.is_result(operand) || !already.insert(operand) {
@@ -621,7 +673,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
 
     /// Checks what an operator became, and finds the shapes of its outputs.
     fn conclude(&mut self, operator: &Operator<'_>, first: usize) -> Imported {
-        infer::operations(&mut self.builder, first)?;
+        infer::operations(&mut self.builder, first.max(self.concluded))?;
         for output in &operator.outputs {
             let Some(operand) = self.operands[*output].filter(|_| !self.is_flat[*output]) else {
                 continue;
@@ -671,7 +723,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     ) -> Result<(), Stop> {
         use crate::schema::BuiltinOperator as B;
         for output in &operator.outputs {
-            if self.operands[*output].is_some() {
+            let is_known = self.folded[*output].is_some() || self.is_input[*output];
+            if is_known || self.operands[*output].is_some() {
                 return Err(Reason::new(format!("tensor {output} is written twice")).into());
             }
         }

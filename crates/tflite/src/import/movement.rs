@@ -10,7 +10,7 @@ use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 use nnhal_ops::extension::{ExtensionOperation as E, element_size};
 
 /// The axes that most operations of the HAL take.
-const MOST_RANK: usize = 4;
+pub(super) const MOST_RANK: usize = 4;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn movement(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -67,6 +67,27 @@ impl GraphImporter<'_, '_> {
         let lengths = lengths.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
         let shape = self.integer_vector(&lengths);
         Ok(self.builder.operation(O::Reshape, [operand, shape], spec))
+    }
+
+    /// An operation of one input. Where the HAL has it for fewer axes and it computes element by element, it is of all elements in
+    /// one row.
+    pub(super) fn of_any_rank(
+        &mut self,
+        operation: O,
+        input: OperandId,
+        spec: OperandSpec,
+    ) -> Imported<OperandId> {
+        let of_few_axes = [O::Floor, O::Logistic, O::Relu, O::Relu1, O::Relu6, O::Tanh];
+        if spec.dimensions.len() <= MOST_RANK || !of_few_axes.contains(&operation) {
+            return Ok(self.builder.operation(operation, [input], spec));
+        }
+        let is_open = spec.dimensions.contains(&0);
+        let row = vec![if is_open { 0 } else { elements(&spec.dimensions)? }];
+        let of_input = OperandSpec { dimensions: row.clone(), ..self.builder.spec(input) };
+        let input = self.reshape(input, of_input)?;
+        let of_result = OperandSpec { dimensions: row, ..spec.clone() };
+        let result = self.builder.operation(operation, [input], of_result);
+        self.reshape(result, spec)
     }
 
     /// Gives a tensor the elements of an operand.

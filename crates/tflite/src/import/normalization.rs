@@ -1,5 +1,6 @@
 //! SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
 
+use super::movement::{MOST_RANK, elements};
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -49,24 +50,59 @@ impl GraphImporter<'_, '_> {
         };
         let beta_operand = self.scalar_beside(input, beta)?;
         let is_same_type = of_input.operand_type == spec.operand_type;
+        let is_wide = self.rank(input) > MOST_RANK;
         if fixed == Some((spec.scale, spec.zero_point)) && is_same_type {
-            let inputs = [self.operand(input)?, beta_operand];
-            return self.emit(O::Softmax, &inputs, output);
+            let operand = self.operand(input)?;
+            if !is_wide {
+                return self.emit(O::Softmax, &[operand, beta_operand], output);
+            }
+            let rows = self.rows_along_last(operand)?;
+            let result = OperandSpec { dimensions: self.builder.spec(rows).dimensions, ..spec };
+            let result = self.builder.operation(O::Softmax, [rows, beta_operand], result);
+            return self.reshape_to(result, output);
         }
-        let float = self.as_float32(input)?;
         let beta = self.builder.scalar_f32(beta);
-        let result = OperandSpec::tensor_float32(spec.dimensions);
-        let result = self.builder.operation(O::Softmax, [float, beta], result);
-        self.emit_float32(result, output)
+        self.of_float_rows(O::Softmax, input, [beta], output)
     }
 
     fn log_softmax(&mut self, operator: &Operator<'_>) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let arguments = [self.builder.scalar_f32(1.0), self.builder.scalar_i32(-1)];
+        self.of_float_rows(O::LogSoftmax, input, arguments, output)
+    }
+
+    /// An operation along the last axis that is computed in floats, whatever the tensors are.
+    fn of_float_rows<const N: usize>(
+        &mut self,
+        operation: O,
+        input: usize,
+        arguments: [OperandId; N],
+        output: usize,
+    ) -> Imported {
         let float = self.as_float32(input)?;
-        let inputs = [float, self.builder.scalar_f32(1.0), self.builder.scalar_i32(-1)];
-        let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
-        let result = self.builder.operation(O::LogSoftmax, inputs, spec);
+        let rows = self.rows_along_last(float)?;
+        let of_output = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+        let is_wide = rows != float;
+        let result = if is_wide { self.builder.spec(rows) } else { of_output.clone() };
+        let inputs: Vec<OperandId> = std::iter::once(rows).chain(arguments).collect();
+        let mut result = self.builder.operation(operation, inputs, result);
+        if is_wide {
+            result = self.reshape(result, of_output)?;
+        }
         self.emit_float32(result, output)
+    }
+
+    /// A tensor, or a matrix of its rows if it has more axes than most operations take.
+    fn rows_along_last(&mut self, operand: OperandId) -> Imported<OperandId> {
+        let spec = self.builder.spec(operand);
+        let Some((columns, outer)) =
+            spec.dimensions.split_last().filter(|it| it.1.len() >= MOST_RANK)
+        else {
+            return Ok(operand);
+        };
+        let count = if outer.contains(&0) { 0 } else { elements(outer)? };
+        let rows = OperandSpec { dimensions: vec![count, *columns], ..spec };
+        self.reshape(operand, rows)
     }
 
     fn l2_normalization(&mut self, operator: &Operator<'_>) -> Imported {

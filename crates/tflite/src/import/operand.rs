@@ -235,9 +235,9 @@ impl<'f> GraphImporter<'f, '_> {
 
     /// Whether the file holds the tensor's value.
     pub(super) fn is_constant(&self, index: usize) -> bool {
-        let tensor = self.tensor(index);
-        let is_empty = self.file.buffers.get(tensor.buffer).is_none_or(Range::is_empty);
-        tensor.buffer != 0 && !is_empty && !tensor.is_variable
+        let buffer = self.buffers[index];
+        let is_empty = self.file.buffers.get(buffer).is_none_or(Range::is_empty);
+        buffer != 0 && !is_empty && !self.tensor(index).is_variable
     }
 
     /// The operand that holds a tensor; a constant is made one on first use.
@@ -311,7 +311,7 @@ impl<'f> GraphImporter<'f, '_> {
                 tensor.shown_name()
             )));
         }
-        let buffer = self.file.buffers[tensor.buffer].clone();
+        let buffer = self.file.buffers[self.buffers[index]].clone();
         let size = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
         });
@@ -501,7 +501,10 @@ impl<'f> GraphImporter<'f, '_> {
         output: usize,
     ) -> Imported {
         let spec = self.spec(output)?;
-        let mut operand = self.builder.operation(operation, inputs, spec);
+        let mut operand = match inputs {
+            [input] => self.of_any_rank(operation, *input, spec)?,
+            _ => self.builder.operation(operation, inputs, spec),
+        };
         let rounds = [O::Cast, O::Tanh, O::Logistic, ExtensionOperation::Atan2.operation_type()];
         if self.element(output)? == Element::Bfloat16 && rounds.contains(&operation) {
             operand = self.rounded_to_bfloat16(operand);

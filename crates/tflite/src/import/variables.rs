@@ -4,7 +4,8 @@
 //! operator in their order: what was assigned last is what is read next. Its value at first comes from the
 //! subgraph that CALL_ONCE names, which is evaluated here; its value at the end becomes an output of the model, and
 //! is an input of the next execution ([`crate::State`]). Subgraphs of IF and WHILE take the variables that they
-//! use as further arguments, and give them back as further results.
+//! use as further arguments, and give them back as further results; one whose operators are imported in the place of
+//! the operator that runs it goes on with the variables as they are there.
 //!
 //! A handle is known at import: it is the variable's index, as an integer that is folded like others.
 
@@ -461,7 +462,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     ) -> Imported<OperandId> {
         if !self.followed.contains_key(&variable) {
             variables.initial(variable)?;
-            if !self.is_main() {
+            if !self.is_in_main {
                 let name = &variables.all[variable].name;
                 let what = format!(
                     "variable {name:?} comes into a subgraph in a way that is not followed"
@@ -506,7 +507,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let tensor = self.input_tensor(operator, 1)?;
         let operand = self.operand(tensor)?;
         let found = self.builder.spec(operand);
-        if variables.all[variable].initial.is_none() && self.is_main() {
+        if variables.all[variable].initial.is_none() && self.is_in_main {
             // It is forgotten after the execution, since every other reader is refused.
             let shape = self.shape(tensor)?;
             self.followed.insert(variable, Followed { operand, spec: found, shape });
@@ -523,7 +524,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
 
     fn call_once(&mut self, operator: &Operator<'_>, variables: &Variables) -> Imported {
         if !self.is_main() {
-            return Err(Reason::new("it is in a subgraph that IF or WHILE runs"));
+            return Err(Reason::new("it is in a subgraph that another operator runs"));
         }
         let initializer = initializer(self.file, operator)?;
         let initializes = |variable: &&usize| {
@@ -548,7 +549,8 @@ fn differs(name: &str, what: &str, found: &OperandSpec, expected: &OperandSpec) 
     ))
 }
 
-fn shown(spec: &OperandSpec) -> String {
+/// Type, shape and quantization of an operand.
+pub(super) fn shown(spec: &OperandSpec) -> String {
     let OperandSpec { operand_type, dimensions, scale, zero_point, .. } = spec;
     if operand_type.quantized_range().is_some() {
         return format!("{operand_type} {dimensions:?}, scale {scale}, zero point {zero_point}");

@@ -130,7 +130,6 @@ fn an_operator_names_a_subgraph_that_is_described_too() {
     graph.ends(vec![x], vec![y]);
     let import = import(&graph.store().unwrap()).unwrap();
     assert_eq!(import.model.main.inputs.len(), 1);
-    let referenced = &import.model.referenced;
-    assert_eq!(referenced.len(), 1);
-    assert_eq!(referenced[0].operations[0].operation_type, nnhal_hal::OperationType::Relu);
+    let operations = &import.model.main.operations;
+    assert_eq!(operations[0].operation_type, nnhal_hal::OperationType::Relu);
 }

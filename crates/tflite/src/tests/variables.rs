@@ -52,6 +52,20 @@ fn add(draft: &mut Draft, graph: usize, variable: i32, x: i32) -> i32 {
     new
 }
 
+/// A file whose main subgraph only gives a variable its first value.
+pub(super) fn initialized(name: &str, values: [f32; 2]) -> Draft {
+    let mut draft = draft();
+    initialize(&mut draft, name, values);
+    call_once(&mut draft, 0, SETUP);
+    draft
+}
+
+/// `y = v + x; v = y` of a variable's name, in a subgraph.
+pub(super) fn running_total(draft: &mut Draft, graph: usize, name: &str, x: i32) -> i32 {
+    let variable = handle(draft, graph, name);
+    add(draft, graph, variable, x)
+}
+
 #[test]
 fn a_variable_is_an_input_and_an_output_with_its_first_value() {
     let mut draft = draft();

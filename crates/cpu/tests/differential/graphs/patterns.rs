@@ -142,7 +142,15 @@ fn layer_norm(builder: &mut GraphBuilder<'_>) {
     let dimensions = builder.dimensions(x);
     let last = dimensions.len() - 1;
     let depth = dimensions[last];
-    let mean = reduce_to(builder, Op::Mean, x, &[last], true);
+    // What there is one of for each row keeps the axis, or has it again where it is needed.
+    let keeps = builder.random.coin();
+    let mut wide_dimensions = dimensions.clone();
+    wide_dimensions[last] = 1;
+    let wide = |builder: &mut GraphBuilder<'_>, value| {
+        if keeps { value } else { reshape(builder, value, &wide_dimensions) }
+    };
+    let of_rows = reduce_to(builder, Op::Mean, x, &[last], keeps);
+    let mean = wide(builder, of_rows);
     let centred = plain_binary(builder, Op::Sub, x, mean);
     // As SQUARED_DIFFERENCE and SUB, or with one SUB for both.
     let again = |builder: &mut GraphBuilder<'_>| {
@@ -150,28 +158,41 @@ fn layer_norm(builder: &mut GraphBuilder<'_>) {
         if is_shared { centred } else { plain_binary(builder, Op::Sub, x, mean) }
     };
     let square = plain_binary(builder, Op::Mul, centred, centred);
-    let variance = reduce_to(builder, Op::Mean, square, &[last], true);
+    let variance = reduce_to(builder, Op::Mean, square, &[last], keeps);
     // Large, so that what is nearly equal is not blown up: rounding would be, too.
     let epsilon = builder.constant_of(&[1], vec![0.25]);
     let variance = plain_binary(builder, Op::Add, variance, epsilon);
     let (scale, offset) = (builder.constant(&[depth]), builder.constant(&[depth]));
-    match builder.random.int(0, 3) {
+    match builder.random.int(0, 4) {
         0 => {
             let root = activation_of(builder, variance, Op::Sqrt);
-            let centred = again(builder);
+            let (root, centred) = (wide(builder, root), again(builder));
             plain_binary(builder, Op::Div, centred, root);
         }
         1 => {
             let factor = activation_of(builder, variance, Op::Rsqrt);
+            let factor = wide(builder, factor);
             let factor = plain_binary(builder, Op::Mul, factor, scale);
             let product = plain_binary(builder, Op::Mul, x, factor);
             let of_mean = plain_binary(builder, Op::Mul, mean, factor);
             let rest = plain_binary(builder, Op::Sub, offset, of_mean);
             plain_binary(builder, Op::Add, product, rest);
         }
+        2 => {
+            // As litert-torch writes it.
+            let factor = activation_of(builder, variance, Op::Rsqrt);
+            let of_mean = plain_binary(builder, Op::Mul, factor, of_rows);
+            let zero = builder.constant_of(&[1], vec![0.0]);
+            let rest = plain_binary(builder, Op::Sub, zero, of_mean);
+            let (factor, rest) = (wide(builder, factor), wide(builder, rest));
+            let product = plain_binary(builder, Op::Mul, x, factor);
+            let sum = plain_binary(builder, Op::Add, product, rest);
+            let scaled = plain_binary(builder, Op::Mul, sum, scale);
+            plain_binary(builder, Op::Add, scaled, offset);
+        }
         _ => {
             let factor = activation_of(builder, variance, Op::Rsqrt);
-            let centred = again(builder);
+            let (factor, centred) = (wide(builder, factor), again(builder));
             let scaled = plain_binary(builder, Op::Mul, centred, factor);
             let scaled = plain_binary(builder, Op::Mul, scaled, scale);
             plain_binary(builder, Op::Add, scaled, offset);
@@ -231,7 +252,13 @@ fn attention_of_heads(builder: &mut GraphBuilder<'_>) {
     let mask = builder.random.pick(&[vec![batch, 1, 1, rows], vec![rows], vec![rows, rows]]);
     let mask = builder.constant(&mask);
     if builder.random.coin() {
-        let [query, key, value] = [0; 3].map(|_| transposed(builder, x, &[0, 2, 1, 3]));
+        let query = transposed(builder, x, &[0, 2, 1, 3]);
+        let [key, value] = match builder.random.coin() {
+            true => [0; 2].map(|_| transposed(builder, x, &[0, 2, 1, 3])),
+            false => [0; 2].map(|_| repeated_head(builder, x)),
+        };
+        let key =
+            if builder.random.coin() { plain_binary(builder, Op::Mul, key, factor) } else { key };
         let scores = matmul(builder, query, key, true, &[batch, heads, rows, rows]);
         let scores = plain_binary(builder, Op::Mul, scores, factor);
         let scores = plain_binary(builder, Op::Add, scores, mask);
@@ -259,6 +286,20 @@ fn attention_of_heads(builder: &mut GraphBuilder<'_>) {
         let steps = builder.any_steps();
         builder.operation(Op::Concatenation, &inputs, &[batch, rows, depth], steps);
     }
+}
+
+/// The first of `[batch, rows, heads, size]` as `[batch, heads, rows, size]`, as often as there are heads.
+fn repeated_head(builder: &mut GraphBuilder<'_>, x: Value) -> Value {
+    let dimensions = builder.dimensions(x);
+    let [batch, rows, heads, size] = dimensions[..] else { return x };
+    let head = split_of(builder, x, 2, heads)[0];
+    let head = transposed(builder, head, &[0, 2, 1, 3]);
+    let head = reshape(builder, head, &[batch, 1, rows * size]);
+    let multiples = builder.integers(&[3], &[1, i32::try_from(heads).unwrap_or(1), 1]);
+    let inputs = [builder.read(head), multiples];
+    let steps = builder.steps(head);
+    let repeated = builder.operation(Op::Tile, &inputs, &[batch, heads, rows * size], steps);
+    reshape(builder, repeated, &[batch, heads, rows, size])
 }
 
 /// `softmax(q * k^T) * v`, of an image's pixels.

@@ -1,0 +1,233 @@
+"""Networks of PyTorch (torchvision, timm, transformers, litert-torch's own language models) with random weights, as
+litert-torch converts them and ai-edge-quantizer quantizes them.  requirements-torch.txt is what this family needs.
+
+Variants:
+  float32
+  float16w             float16 weights behind DEQUANTIZE
+  dynamic              int8 weights, float activations
+  dynamic4             int4 weights, float activations
+  weights8, weights4   int8 or int4 weights behind DEQUANTIZE
+  int8                 int8 throughout, float32 input and output
+  int16                int16 activations, int8 weights
+"""
+
+import contextlib
+import importlib
+import io
+import logging
+import pathlib
+import tempfile
+import warnings
+
+import numpy as np
+import torch
+
+from . import judge
+
+logging.disable(logging.WARNING)
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+
+# Kwargs make a network of the family that is small enough to test with.
+TORCHVISION = {
+    "alexnet": (64, {}), "convnext_tiny": (64, {}), "deeplabv3_mobilenet_v3_large": (64, {}), "densenet121": (64, {}),
+    "efficientnet_b0": (64, {}), "efficientnet_v2_s": (64, {}), "googlenet": (64, {"init_weights": False}),
+    "inception_v3": (96, {"init_weights": False}), "lraspp_mobilenet_v3_large": (64, {}), "mnasnet0_5": (64, {}),
+    "mobilenet_v2": (64, {}), "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet18": (64, {}),
+    "shufflenet_v2_x0_5": (64, {}), "squeezenet1_1": (64, {}),
+    "swin_v2_t": (64, {}), "swin_t": (64, {}), "vgg11_bn": (32, {}),
+}
+TIMM = {
+    "beit_base_patch16_224": {"img_size": 64, "depth": 2, "embed_dim": 64, "num_heads": 4},
+    "cait_xxs24_224": {"img_size": 64, "depth": 2}, "coat_tiny": {"img_size": 64}, "convmixer_768_32": {"depth": 2, "dim": 64},
+    "convnextv2_atto": {}, "cspresnet50": {}, "davit_tiny": {}, "dla34": {}, "edgenext_xx_small": {},
+    "efficientformerv2_s0": {"img_size": 64}, "eva02_tiny_patch14_224": {"img_size": 56, "depth": 2},
+    "fastvit_t8": {}, "fbnetc_100": {}, "ghostnetv2_100": {}, "hardcorenas_a": {}, "hrnet_w18_small": {}, "lcnet_050": {},
+    "levit_128s": {"img_size": 64}, "mixer_s32_224": {"img_size": 64, "num_blocks": 2}, "mobilenetv4_conv_small": {},
+    "mobilenetv4_hybrid_medium": {}, "mobileone_s0": {}, "mobilevit_xxs": {}, "mobilevitv2_050": {}, "nf_resnet26": {},
+    "pit_ti_224": {"img_size": 64}, "poolformer_s12": {}, "pvt_v2_b0": {}, "regnetx_002": {}, "repghostnet_050": {},
+    "repvgg_a0": {}, "repvit_m0_9": {}, "res2net50_14w_8s": {}, "resmlp_12_224": {"img_size": 64}, "rexnet_100": {}, "sequencer2d_s": {"img_size": 56},
+    "starnet_s1": {}, "swinv2_cr_tiny_224": {"img_size": 64, "window_size": 2}, "tiny_vit_5m_224": {"img_size": 64}, "tinynet_e": {},
+    "tresnet_m": {}, "twins_svt_small": {}, "vit_tiny_patch16_224": {"img_size": 64, "depth": 2},
+    "xcit_nano_12_p16_224": {"img_size": 64, "depth": 2},
+}
+
+SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+TEXT = {**SMALL, "vocab_size": 200, "max_position_embeddings": 64}
+DECODER = {**TEXT, "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+IMAGE = {**SMALL, "image_size": 32, "patch_size": 8}
+BART = {"vocab_size": 200, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+# Model class: (configuration's values, what goes in, what is taken of the result).
+TRANSFORMERS = {
+    "AlbertModel": ({**TEXT, "embedding_size": 32}, "text"), "BertModel": (TEXT, "text"), "BartModel": (BART, "pair"),
+    "BertForQuestionAnswering": (TEXT, "text"),
+    "BlenderbotSmallModel": (BART, "pair"),
+    "CanineModel": ({**TEXT, "num_hash_buckets": 64, "local_attention_ropes": 0}, "text"),
+    "CLIPTextModel": ({**TEXT, "eos_token_id": 199}, "text"), "CLIPVisionModel": (IMAGE, "image"),
+    "ConvNextModel": ({"hidden_sizes": [16, 32, 48, 64], "depths": [1, 1, 1, 1]}, "image"),
+    "ConvBertModel": ({**TEXT, "embedding_size": 32}, "text"), 
+    "DebertaV2Model": ({**TEXT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}, "text"),
+    "DeiTModel": (IMAGE, "image"), "Dinov2Model": (IMAGE, "image"),
+    "DistilBertModel": ({"vocab_size": 200, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128,
+                         "max_position_embeddings": 64}, "text"),
+    "ElectraModel": ({**TEXT, "embedding_size": 32}, "text"), "FalconModel": ({**TEXT, "num_attention_heads": 4}, "decoder"),
+    "FNetModel": (TEXT, "text"), "FunnelModel": ({"vocab_size": 200, "block_sizes": [1, 1], "d_model": 64, "n_head": 4,
+                                                   "d_head": 16, "d_inner": 128}, "text"),
+    "Gemma2Model": ({**DECODER, "head_dim": 16}, "decoder"), "Gemma3TextModel": ({**DECODER, "head_dim": 16}, "decoder"),
+    "GPT2LMHeadModel": ({"vocab_size": 200, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4}, "decoder"),
+    "GPTNeoXModel": (TEXT, "decoder"), "HieraModel": ({"image_size": [64, 64]}, "image64"),
+    "HubertModel": ({**SMALL, "conv_dim": [32] * 3, "conv_stride": [5, 2, 2], "conv_kernel": [10, 3, 3], "num_feat_extract_layers": 3,
+                     "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}, "sound"),
+    "LayoutLMModel": (TEXT, "text"), "LlamaForCausalLM": (DECODER, "decoder"), "LongT5EncoderModel": ({
+        "vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "local_radius": 7}, "text"),
+    "MambaModel": ({"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}, "decoder"),
+    "MistralModel": (DECODER, "decoder"), "MobileBertModel": ({**TEXT, "embedding_size": 32, "true_hidden_size": 32,
+                                                               "intra_bottleneck_size": 32}, "text"),
+    "MobileViTModel": ({"image_size": 64}, "image64"), "ModernBertModel": ({**TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}, "text"),
+    "MPNetModel": (TEXT, "text"), "NystromformerModel": ({**TEXT, "segment_means_seq_len": 16, "num_landmarks": 4}, "text"),
+    "OPTModel": ({**TEXT, "ffn_dim": 128, "word_embed_proj_dim": 64}, "decoder"), "PhiModel": (DECODER, "decoder"),
+    "Qwen2ForCausalLM": (DECODER, "decoder"), "Qwen3ForCausalLM": ({**DECODER, "head_dim": 16}, "decoder"),
+    "RegNetModel": ({"hidden_sizes": [16, 32, 48, 64], "depths": [1, 1, 1, 1], "groups_width": 16}, "image"),
+    "RobertaModel": ({**TEXT, "pad_token_id": 0}, "text"), "RoFormerModel": (TEXT, "text"),
+    "SegformerForSemanticSegmentation": ({"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "decoder_hidden_size": 32}, "image64"),
+    "SiglipVisionModel": (IMAGE, "image"), "SqueezeBertModel": ({**TEXT, "embedding_size": 64}, "text"), "SwiftFormerModel": ({}, "image64"),
+    "Swin2SRModel": ({"image_size": 16, "embed_dim": 24, "depths": [2, 2], "num_heads": [2, 2], "window_size": 4}, "image16"),
+    "Swin2SRForImageSuperResolution": ({"image_size": 16, "embed_dim": 24, "depths": [2, 2], "num_heads": [2, 2], "window_size": 4}, "image16"),
+    "T5EncoderModel": ({"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "text"),
+    "T5Model": ({"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}, "pair"),
+    "ViTModel": (IMAGE, "image"), "ViTMAEModel": (IMAGE, "image"), "Wav2Vec2Model": ({**SMALL, "conv_dim": [32] * 3, "conv_stride": [5, 2, 2],
+        "conv_kernel": [10, 3, 3], "num_feat_extract_layers": 3, "num_conv_pos_embeddings": 16,
+        "num_conv_pos_embedding_groups": 4}, "sound"),
+    "WhisperEncoder": ({"d_model": 64, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
+                        "max_source_positions": 50, "num_mel_bins": 20}, "mel"),
+    "XGLMModel": ({"vocab_size": 200, "d_model": 32, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4, "max_position_embeddings": 64}, "decoder"),
+    "YolosModel": ({**SMALL, "image_size": [32, 64], "patch_size": 8, "num_detection_tokens": 5}, "yolos"),
+    "DepthAnythingForDepthEstimation": None,
+    "DetrModel": None,
+}
+
+
+def seeded(name):
+    torch.manual_seed(sum(name.encode()))
+
+
+class Output(torch.nn.Module):
+    """The tensors of what a transformer gives."""
+
+    def __init__(self, model, names, **options):
+        super().__init__()
+        self.model, self.names, self.options = model, names, options
+
+    def forward(self, *values):
+        result = self.model(**dict(zip(self.names, values)), **self.options)
+        return tuple(value for value in result.to_tuple() if torch.is_tensor(value))
+
+
+def torchvision_network(name):
+    import torchvision
+    side, options = TORCHVISION[name]
+    seeded(name)
+    model = torchvision.models.get_model(name, weights=None, **({"weights_backbone": None} if "deeplab" in name or "lraspp" in name else {}), **options)
+    if "deeplab" in name or "lraspp" in name:
+        class Out(torch.nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+            def forward(self, x):
+                return self.inner(x)["out"]
+        model = Out(model)
+    return model, (torch.rand(1, 3, side, side) * 2 - 1,)
+
+
+def timm_network(name):
+    import timm
+    seeded(name)
+    options = TIMM[name]
+    model = timm.create_model(name, pretrained=False, num_classes=10, **options)
+    side = options.get("img_size", 64)
+    return model, (torch.rand(1, 3, side, side) * 2 - 1,)
+
+
+def transformer(name):
+    import transformers
+    seeded(name)
+    made = getattr(transformers, name, None)
+    if name == "WhisperEncoder":
+        from transformers.models.whisper.modeling_whisper import WhisperEncoder as made
+    values, what = TRANSFORMERS[name]
+    config = made.config_class(**values)
+    config._attn_implementation = "eager"
+    config.use_cache = False
+    model = made(config)
+    options = {"return_dict": True}
+    ids = torch.randint(3, 190, (1, 16))
+    if what == "pair":
+        return Output(model, ["input_ids", "decoder_input_ids"], use_cache=False), (ids, torch.randint(3, 190, (1, 8)))
+    if what == "text":
+        mask = torch.ones(1, 16, dtype=torch.long)
+        mask[0, 12:] = 0
+        return Output(model, ["input_ids", "attention_mask"]), (ids, mask)
+    if what == "decoder":
+        return Output(model, ["input_ids"], use_cache=False), (ids,)
+    if what == "sound":
+        return Output(model, ["input_values"]), (torch.rand(1, 800) * 2 - 1,)
+    if what == "mel":
+        return Output(model, ["input_features"]), (torch.rand(1, 20, 100) * 2 - 1,)
+    sides = (32, 64) if what == "yolos" else (int(what[5:] or 32),) * 2
+    return Output(model, ["pixel_values"]), (torch.rand(1, 3, *sides) * 2 - 1,)
+
+
+RECIPES = {"dynamic": "dynamic_wi8_afp32", "dynamic4": "dynamic_wi4_afp32", "weights8": "weight_only_wi8_afp32",
+           "weights4": "weight_only_wi4_afp32", "int8": "static_wi8_ai8", "int16": "static_wi8_ai16"}
+
+
+def quantized(model, variant, calibration):
+    from ai_edge_quantizer import quantizer, recipe
+    tool = quantizer.Quantizer(model)
+    tool.load_quantization_recipe(getattr(recipe, RECIPES[variant])())
+    result = None
+    if tool.need_calibration:
+        from ai_edge_litert.interpreter import Interpreter
+        signature, = Interpreter(model_content=bytes(model)).get_signature_list()
+        result = tool.calibrate({signature: calibration})
+    return bytes(tool.quantize(result).quantized_model)
+
+
+def converted(module, arguments, variant="float32"):
+    import litert_torch
+    model = litert_torch.convert(module.eval(), arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.tflite"
+        model.export(str(path))
+        data = path.read_bytes()
+    inputs = [value.numpy() for value in arguments]
+    if variant != "float32":
+        names = [f"args_{i}" for i in range(len(inputs))]
+        data = quantized(bytearray(data), variant, [dict(zip(names, inputs))])
+    return judge.Made(data, [judge.Run(as_asked(data, inputs))], source="converter", variant=variant)
+
+
+def as_asked(data, inputs):
+    """Inputs in the types of the model: litert-torch makes 32-bit integers of 64-bit ones, the quantizer quantizes inputs."""
+    from ai_edge_litert.interpreter import Interpreter
+    details, made = Interpreter(model_content=data).get_input_details(), []
+    for detail, value in zip(details, inputs):
+        scale, zero = detail["quantization"]
+        if scale:
+            limits = np.iinfo(detail["dtype"])
+            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
+        made.append(value.astype(detail["dtype"]))
+    return made
+
+
+def all_cases():
+    for names, network, prefix in ((TORCHVISION, torchvision_network, "torchvision"), (TIMM, timm_network, "timm"),
+                                   (TRANSFORMERS, transformer, "transformers")):
+        for name in names:
+            if names[name] is not None:
+                yield f"{prefix}_{name.lower()}", lambda network=network, name=name: converted(*network(name))
+    for name, network in (("resnet18", torchvision_network), ("mobilenet_v3_small", torchvision_network), ("convnext_tiny", torchvision_network),
+                          ("vit_tiny_patch16_224", timm_network), ("mobilevit_xxs", timm_network), ("BertModel", transformer), ("LlamaForCausalLM", transformer)):
+        for variant in RECIPES:
+            yield f"torch_{name.lower()}.{variant}", lambda network=network, name=name, variant=variant: converted(*network(name), variant)
