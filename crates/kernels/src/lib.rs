@@ -42,6 +42,7 @@
 mod allowance;
 #[cfg(target_arch = "x86_64")]
 mod amx;
+pub mod attention;
 pub mod batch_matmul;
 mod broadcast;
 pub mod convolution;

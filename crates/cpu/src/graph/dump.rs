@@ -1,7 +1,8 @@
 //! A [`Graph`] as text and as DOT, for people.
 
 use super::{
-    ControlFlow, ControlFlowKind, Elements, Epilogue, Graph, Node, Origin, Value, ValueId, Work,
+    ControlFlow, ControlFlowKind, Elements, Epilogue, Graph, MaskedSoftmax, Node, Origin, Value,
+    ValueId, Work,
 };
 use nnhal_hal::FusedActivation;
 use nnhal_ops::extension::type_name;
@@ -156,6 +157,13 @@ impl Work {
                 format!("matmul [{count} of {rows}x{depth} by {depth}x{columns}]{epilogue}")
             }
             Self::Softmax(it) => format!("softmax [beta {}, factor {}]", it.beta, it.factor),
+            Self::Attention(it) => {
+                let ([rows, keys, depth], [_, width, _]) = (it.scores.sizes, it.results.sizes);
+                let (count, MaskedSoftmax { beta, factor }) =
+                    (it.scores.left.starts.len(), it.softmax);
+                let sizes = format!("{count} of {rows}x{depth} by {keys} of {depth} and {width}");
+                format!("attention [{sizes}, beta {beta}, factor {factor}]")
+            }
             Self::RequantizedMean(it) => format!("requantized mean [axes {:?}]", it.axes),
             Self::Table(_) => "table".to_owned(),
         }

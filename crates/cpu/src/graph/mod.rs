@@ -17,8 +17,8 @@ pub(crate) use image_shape::elements_before;
 pub(crate) use source::{SavedConstant, Source, Sources, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
-    Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization, RequantizedMean,
-    SeparableConvolution, TransposedConvolution, Work,
+    Attention, Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,
+    RequantizedMean, SeparableConvolution, TransposedConvolution, Work,
 };
 
 use nnhal_driver::{Charge, OperationPlace};

@@ -44,6 +44,9 @@ pub(crate) enum Work {
     /// SOFTMAX along the last axis, of floats that are adjusted first. Inputs: the scores, and a mask,
     /// if there is one.
     Softmax(MaskedSoftmax),
+    /// Products of matrices whose softmax, adjusted first, is the left factor of other products. Inputs: what holds queries,
+    /// keys and values, and the mask, if there is one.
+    Attention(Box<Attention>),
     /// The mean over axes of 8-bit numbers, stored with another scale or zero point: what they stand for
     /// is summed up.
     RequantizedMean(RequantizedMean),
@@ -125,6 +128,18 @@ pub(crate) struct Matmul {
     /// `None` if products follow each other, row by row.
     pub(crate) output: Option<Layout>,
     pub(crate) epilogue: Epilogue,
+}
+
+/// See [`Work::Attention`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Attention {
+    /// Of queries and keys.
+    pub(crate) scores: Matmul,
+    pub(crate) softmax: MaskedSoftmax,
+    /// The axes before the last one that scores have.
+    pub(crate) outer: Vec<u32>,
+    /// Of what becomes of the scores, and values.
+    pub(crate) results: Matmul,
 }
 
 /// See [`Work::Softmax`]: of `scores * factor + mask`.

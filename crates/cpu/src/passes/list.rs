@@ -1,7 +1,7 @@
 //! [`PASSES`]: all passes in their order, and [`Passes`], those of them that run.
 
 use super::{
-    activations, chains, convolutions, factors, gates, layout, matmul, maxima, means,
+    activations, attention, chains, convolutions, factors, gates, layout, matmul, maxima, means,
     normalization, padding, parts, residuals, separable, softmax, tables, views,
 };
 use crate::graph::Graph;
@@ -32,7 +32,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 20] = [
+pub(crate) static PASSES: [Pass; 21] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -114,6 +114,11 @@ pub(crate) static PASSES: [Pass; 20] = [
         run: Run::Short(softmax::run),
     },
     Pass {
+        name: "attention",
+        meaning: "An attention with many scores is one step, by blocks of queries.",
+        run: Run::Short(attention::run),
+    },
+    Pass {
         name: "tables",
         meaning: "Functions of 8-bit integers, element by element, are tables; those that follow each other are one.",
         run: Run::Short(tables::run),
@@ -143,7 +148,7 @@ pub(crate) static PASSES: [Pass; 20] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 20);
+/// assert_eq!(Passes::names().count(), 21);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

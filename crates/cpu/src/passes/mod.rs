@@ -1,6 +1,7 @@
 //! Rewriting a graph into one that computes the same with less work.
 
 mod activations;
+mod attention;
 mod chains;
 mod convolutions;
 mod factors;

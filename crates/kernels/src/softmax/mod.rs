@@ -38,7 +38,7 @@ pub struct Adjustment {
 
 impl Adjustment {
     /// Where the mask of a row begins.
-    fn start_of(axes: &[(usize, usize)], mut row: usize) -> usize {
+    pub(crate) fn start_of(axes: &[(usize, usize)], mut row: usize) -> usize {
         let mut start = 0;
         for (length, stride) in axes.iter().rev() {
             start += row % length * stride;

@@ -1,7 +1,7 @@
 //! Products of two matrices that are known only when the plan runs.
 
 use super::convolution::float_epilogue;
-use crate::graph::{Argument, Matmul, Node};
+use crate::graph::{Argument, Attention, Matmul, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
@@ -9,6 +9,7 @@ use nnhal_kernels::Preparation;
 use nnhal_kernels::Requantization;
 use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_kernels::batch_matmul::{float, quantized};
+use nnhal_kernels::softmax::Adjustment;
 use nnhal_ops::operations::BatchMatmul;
 use nnhal_ops::rules::broadcast;
 
@@ -26,6 +27,28 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let product =
         float::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
     Draft::new(node, product, node.inputs.iter().copied())
+}
+
+pub(super) fn attention(builder: &Builder<'_, '_>, node: &Node, attention: &Attention) -> Draft {
+    let Attention { scores, softmax, outer, results } = attention.clone();
+    let [rows, keys, depth] = scores.sizes;
+    let [_, width, _] = results.sizes;
+    let count = scores.left.starts.len();
+    let output = results.output.unwrap_or_else(|| Layout::contiguous(count, [rows, width], false));
+    let mask = node
+        .inputs
+        .get(3)
+        .map(|mask| super::softmax::mask_axes(&outer, &builder.graph.values[*mask].dimensions));
+    let settings = builder.settings;
+    let kernel = nnhal_kernels::attention::Attention::prepare(
+        [rows, keys, depth, width],
+        [scores.left, scores.right, results.right, output],
+        softmax.beta,
+        Adjustment { factor: softmax.factor, mask },
+        settings.instruction_set,
+        settings.threads.get(),
+    );
+    Draft::new(node, kernel, node.inputs.iter().copied())
 }
 
 /// BATCH_MATMUL of 8-bit numbers.

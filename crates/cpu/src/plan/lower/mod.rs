@@ -73,6 +73,7 @@ pub(crate) fn lower(
         Work::Normalization(it) => Ok(one(normalization::lower(builder, node, *it))),
         Work::Matmul(it) => Ok(one(matmul::lower(builder, node, it))),
         Work::Softmax(it) => Ok(one(softmax::masked(builder, node, *it))),
+        Work::Attention(it) => Ok(one(matmul::attention(builder, node, it))),
         Work::Table(table) => Ok(one(elementwise::table(builder, node, table))),
         Work::RequantizedMean(it) => Ok(one(reduction::requantized_mean(builder, node, it))),
     };

@@ -43,30 +43,32 @@ pub(super) fn masked(
     let value = |id: &usize| &builder.graph.values[*id];
     let scores = value(&node.inputs[0]);
     let outer = scores.dimensions.split_last().map_or(&[][..], |(_, outer)| outer);
-    let mask = node.inputs.get(1).map(|mask| {
-        let mask = &value(mask).dimensions;
-        // From the last axis to the first.
-        let mut stride = mask.last().map_or(0, |length| *length as usize);
-        let mut own = mask.iter().rev().skip(1);
-        let mut axes: Vec<(usize, usize)> = outer
-            .iter()
-            .rev()
-            .map(|length| match own.next() {
-                Some(own) if *own != 1 => {
-                    let axis = (*length as usize, stride);
-                    stride *= *own as usize;
-                    axis
-                }
-                _ => (*length as usize, 0),
-            })
-            .collect();
-        axes.reverse();
-        axes
-    });
+    let mask = node.inputs.get(1).map(|mask| mask_axes(outer, &value(mask).dimensions));
     let sizes = around(scores, outer.len());
     let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
     let kernel = softmax.adjusted(Adjustment { factor, mask });
     Draft::new(node, kernel, node.inputs.iter().copied())
+}
+
+/// Where the rows of a mask are for scores that have these axes before the last one: lengths and strides.
+pub(super) fn mask_axes(outer: &[u32], mask: &[u32]) -> Vec<(usize, usize)> {
+    // From the last axis to the first.
+    let mut stride = mask.last().map_or(0, |length| *length as usize);
+    let mut own = mask.iter().rev().skip(1);
+    let mut axes: Vec<(usize, usize)> = outer
+        .iter()
+        .rev()
+        .map(|length| match own.next() {
+            Some(own) if *own != 1 => {
+                let axis = (*length as usize, stride);
+                stride *= *own as usize;
+                axis
+            }
+            _ => (*length as usize, 0),
+        })
+        .collect();
+    axes.reverse();
+    axes
 }
 
 /// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.

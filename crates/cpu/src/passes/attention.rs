@@ -1,0 +1,82 @@
+//! Products of matrices, SOFTMAX of them, and products of that become one node where there are many scores: these are then
+//! used before they leave the caches.
+
+use super::Readers;
+use crate::graph::{Attention, Epilogue, Graph, MaskedSoftmax, Matmul, ValueId, Work, producers};
+use nnhal_kernels::batch_matmul::float::Layout;
+use nnhal_ops::AnyOperation;
+
+/// Scores of all attentions of a node from which on they are computed by blocks: fewer stay in the second cache.
+const LEAST_SCORES: usize = 1 << 18;
+
+/// Queries of an attention from which on it is worth preparing its keys anew for each.
+const LEAST_QUERIES: usize = 16;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    let (readers, producers) = (Readers::of(graph), producers(graph));
+    for index in 0..graph.nodes.len() {
+        let Some((attention, inputs, [scores, results])) =
+            attention(graph, &readers, &producers, index)
+        else {
+            continue;
+        };
+        graph.nodes[results].work = Work::Attention(Box::new(attention));
+        graph.nodes[results].inputs = inputs;
+        graph.nodes[scores].outputs.clear();
+        graph.nodes[index].outputs.clear();
+    }
+    super::remove_absorbed(graph);
+}
+
+/// The attention of which a node is the SOFTMAX, its inputs, and its products.
+fn attention(
+    graph: &Graph<'_>,
+    readers: &Readers,
+    producers: &[Option<usize>],
+    index: usize,
+) -> Option<(Attention, Vec<ValueId>, [usize; 2])> {
+    let node = &graph.nodes[index];
+    let (scores, shares) = (*node.inputs.first()?, *node.outputs.first()?);
+    let (columns, outer) = graph.values[scores].dimensions.split_last()?;
+    let softmax = match &node.work {
+        Work::Softmax(softmax) => *softmax,
+        Work::Operation(AnyOperation::Softmax(softmax))
+            if softmax.axis == outer.len() && graph.values[scores].is_float() =>
+        {
+            MaskedSoftmax { beta: softmax.beta, factor: 1.0 }
+        }
+        _ => return None,
+    };
+    let mask = match node.work {
+        Work::Softmax(_) => node.inputs.get(1).copied(),
+        _ => None,
+    };
+    let [before, next] = [producers[scores]?, readers.only_reader(shares)?];
+    let of_products = |node: usize| match &graph.nodes[node].work {
+        Work::Matmul(matmul) => Some(Matmul::clone(matmul)),
+        _ => None,
+    };
+    let (of_scores, results) = (of_products(before)?, of_products(next)?);
+    let [rows, keys, _] = of_scores.sizes;
+    let count = of_scores.left.starts.len();
+    let [queries, of_keys] = *graph.nodes[before].inputs.as_slice() else { return None };
+    let [left, values] = *graph.nodes[next].inputs.as_slice() else { return None };
+    let are_rows = outer.last().map_or(rows == 1, |length| *length as usize == rows);
+    let fits = readers.only_reader(scores) == Some(index)
+        && left == shares
+        && of_scores.output.is_none()
+        && !of_scores.left.transposed
+        && of_scores.epilogue == Epilogue::NONE
+        && results.epilogue == Epilogue::NONE
+        && keys == *columns as usize
+        && are_rows
+        && [results.sizes[0], results.sizes[2]] == [rows, keys]
+        && results.left == Layout::contiguous(count, [rows, keys], false);
+    let is_large = rows >= LEAST_QUERIES && graph.values[scores].elements() >= LEAST_SCORES;
+    let outer = outer.to_vec();
+    (fits && is_large).then(|| {
+        let inputs = [queries, of_keys, values].into_iter().chain(mask).collect();
+        let attention = Attention { scores: of_scores, softmax, outer, results };
+        (attention, inputs, [before, next])
+    })
+}
