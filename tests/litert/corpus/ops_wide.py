@@ -61,7 +61,7 @@ def more_axes():
         yield Single(f"softmax_rank{rank}", "SOFTMAX", [x], dict(beta=1.0), QUANT)
         yield Single(f"leaky_relu_rank{rank}", "LEAKY_RELU", [x], dict(alpha=0.1))
         for op in ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW"):
-            yield Single(f"{op.lower()}_rank{rank}", op, [positive, In(shape[1:], 0.2, 2)])
+            yield Single(f"{op.lower()}_beside_rank{rank}", op, [positive, In(shape[1:], 0.2, 2)])
         for op in ("EQUAL", "LESS"):
             yield Single(f"{op.lower()}_rank{rank}", op, [x, In(shape[-2:], -4, 4)], out_dtypes=("bool",))
         yield Single(f"prelu_rank{rank}", "PRELU", [x, vector])

@@ -11,12 +11,12 @@ Variants:
   int16                int16 activations, int8 weights
 """
 
-import contextlib
 import importlib
-import io
 import logging
 import pathlib
+import sys
 import tempfile
+import types
 import warnings
 
 import numpy as np
@@ -28,27 +28,18 @@ logging.disable(logging.WARNING)
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 
-# Kwargs make a network of the family that is small enough to test with.
-TORCHVISION = {
-    "alexnet": (64, {}), "convnext_tiny": (64, {}), "deeplabv3_mobilenet_v3_large": (64, {}), "densenet121": (64, {}),
-    "efficientnet_b0": (64, {}), "efficientnet_v2_s": (64, {}), "googlenet": (64, {"init_weights": False}),
-    "inception_v3": (96, {"init_weights": False}), "lraspp_mobilenet_v3_large": (64, {}), "mnasnet0_5": (64, {}),
-    "mobilenet_v2": (64, {}), "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet18": (64, {}),
-    "shufflenet_v2_x0_5": (64, {}), "squeezenet1_1": (64, {}),
-    "swin_v2_t": (64, {}), "swin_t": (64, {}), "vgg11_bn": (32, {}),
-}
+# By network, what makes it small enough to test with.
+TORCHVISION = {name: {} for name in """
+    densenet121 efficientnet_b0 inception_v3 lraspp_mobilenet_v3_large mnasnet0_5 mobilenet_v3_small regnet_y_400mf resnet18
+    shufflenet_v2_x0_5 squeezenet1_1""".split()}
+TORCHVISION["swin_t"] = TORCHVISION["swin_v2_t"] = {"depths": [2, 2], "num_heads": [3, 6]}
 TIMM = {
     "beit_base_patch16_224": {"img_size": 64, "depth": 2, "embed_dim": 64, "num_heads": 4},
-    "cait_xxs24_224": {"img_size": 64, "depth": 2}, "coat_tiny": {"img_size": 64}, "convmixer_768_32": {"depth": 2, "dim": 64},
-    "convnextv2_atto": {}, "cspresnet50": {}, "davit_tiny": {}, "dla34": {}, "edgenext_xx_small": {},
-    "efficientformerv2_s0": {"img_size": 64}, "eva02_tiny_patch14_224": {"img_size": 56, "depth": 2},
-    "fastvit_t8": {}, "fbnetc_100": {}, "ghostnetv2_100": {}, "hardcorenas_a": {}, "hrnet_w18_small": {}, "lcnet_050": {},
-    "levit_128s": {"img_size": 64}, "mixer_s32_224": {"img_size": 64, "num_blocks": 2}, "mobilenetv4_conv_small": {},
-    "mobilenetv4_hybrid_medium": {}, "mobileone_s0": {}, "mobilevit_xxs": {}, "mobilevitv2_050": {}, "nf_resnet26": {},
-    "pit_ti_224": {"img_size": 64}, "poolformer_s12": {}, "pvt_v2_b0": {}, "regnetx_002": {}, "repghostnet_050": {},
-    "repvgg_a0": {}, "repvit_m0_9": {}, "res2net50_14w_8s": {}, "resmlp_12_224": {"img_size": 64}, "rexnet_100": {}, "sequencer2d_s": {"img_size": 56},
-    "starnet_s1": {}, "swinv2_cr_tiny_224": {"img_size": 64, "window_size": 2}, "tiny_vit_5m_224": {"img_size": 64}, "tinynet_e": {},
-    "tresnet_m": {}, "twins_svt_small": {}, "vit_tiny_patch16_224": {"img_size": 64, "depth": 2},
+    "cait_xxs24_224": {"img_size": 64, "depth": 2}, "coat_tiny": {"img_size": 64}, "convnextv2_atto": {},
+    "edgenext_xx_small": {}, "efficientformerv2_s0": {"img_size": 64}, "eva02_tiny_patch14_224": {"img_size": 56, "depth": 2},
+    "ghostnetv2_100": {}, "levit_128s": {"img_size": 64}, "mobilenetv4_conv_small": {}, "mobileone_s0": {},
+    "mobilevit_xxs": {}, "pit_ti_224": {"img_size": 64}, "pvt_v2_b0": {}, "repvit_m0_9": {},
+    "tiny_vit_5m_224": {"img_size": 64}, "vit_tiny_patch16_224": {"img_size": 64, "depth": 2},
     "xcit_nano_12_p16_224": {"img_size": 64, "depth": 2},
 }
 
@@ -56,6 +47,8 @@ SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 TEXT = {**SMALL, "vocab_size": 200, "max_position_embeddings": 64}
 DECODER = {**TEXT, "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 IMAGE = {**SMALL, "image_size": 32, "patch_size": 8}
+SOUND = {**SMALL, "conv_dim": [32] * 3, "conv_stride": [5, 2, 2], "conv_kernel": [10, 3, 3], "num_feat_extract_layers": 3,
+         "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}
 BART = {"vocab_size": 200, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
         "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 # Model class: (configuration's values, what goes in, what is taken of the result).
@@ -65,27 +58,25 @@ TRANSFORMERS = {
     "BlenderbotSmallModel": (BART, "pair"),
     "CanineModel": ({**TEXT, "num_hash_buckets": 64, "local_attention_ropes": 0}, "text"),
     "CLIPTextModel": ({**TEXT, "eos_token_id": 199}, "text"), "CLIPVisionModel": (IMAGE, "image"),
-    "ConvNextModel": ({"hidden_sizes": [16, 32, 48, 64], "depths": [1, 1, 1, 1]}, "image"),
-    "ConvBertModel": ({**TEXT, "embedding_size": 32}, "text"), 
+    "ConvBertModel": ({**TEXT, "embedding_size": 32}, "text"),
     "DebertaV2Model": ({**TEXT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}, "text"),
     "DeiTModel": (IMAGE, "image"), "Dinov2Model": (IMAGE, "image"),
     "DistilBertModel": ({"vocab_size": 200, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128,
                          "max_position_embeddings": 64}, "text"),
     "ElectraModel": ({**TEXT, "embedding_size": 32}, "text"), "FalconModel": ({**TEXT, "num_attention_heads": 4}, "decoder"),
-    "FNetModel": (TEXT, "text"), "FunnelModel": ({"vocab_size": 200, "block_sizes": [1, 1], "d_model": 64, "n_head": 4,
+    "FunnelModel": ({"vocab_size": 200, "block_sizes": [1, 1], "d_model": 64, "n_head": 4,
                                                    "d_head": 16, "d_inner": 128}, "text"),
     "Gemma2Model": ({**DECODER, "head_dim": 16}, "decoder"), "Gemma3TextModel": ({**DECODER, "head_dim": 16}, "decoder"),
     "GPT2LMHeadModel": ({"vocab_size": 200, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4}, "decoder"),
     "GPTNeoXModel": (TEXT, "decoder"), "HieraModel": ({"image_size": [64, 64]}, "image64"),
-    "HubertModel": ({**SMALL, "conv_dim": [32] * 3, "conv_stride": [5, 2, 2], "conv_kernel": [10, 3, 3], "num_feat_extract_layers": 3,
-                     "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}, "sound"),
+    "HubertModel": (SOUND, "sound"),
     "LayoutLMModel": (TEXT, "text"), "LlamaForCausalLM": (DECODER, "decoder"), "LongT5EncoderModel": ({
         "vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "local_radius": 7}, "text"),
     "MambaModel": ({"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}, "decoder"),
     "MistralModel": (DECODER, "decoder"), "MobileBertModel": ({**TEXT, "embedding_size": 32, "true_hidden_size": 32,
                                                                "intra_bottleneck_size": 32}, "text"),
-    "MobileViTModel": ({"image_size": 64}, "image64"), "ModernBertModel": ({**TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}, "text"),
-    "MPNetModel": (TEXT, "text"), "NystromformerModel": ({**TEXT, "segment_means_seq_len": 16, "num_landmarks": 4}, "text"),
+    "ModernBertModel": ({**TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}, "text"),
+    "MPNetModel": (TEXT, "text"),
     "OPTModel": ({**TEXT, "ffn_dim": 128, "word_embed_proj_dim": 64}, "decoder"), "PhiModel": (DECODER, "decoder"),
     "Qwen2ForCausalLM": (DECODER, "decoder"), "Qwen3ForCausalLM": ({**DECODER, "head_dim": 16}, "decoder"),
     "RegNetModel": ({"hidden_sizes": [16, 32, 48, 64], "depths": [1, 1, 1, 1], "groups_width": 16}, "image"),
@@ -96,15 +87,11 @@ TRANSFORMERS = {
     "Swin2SRForImageSuperResolution": ({"image_size": 16, "embed_dim": 24, "depths": [2, 2], "num_heads": [2, 2], "window_size": 4}, "image16"),
     "T5EncoderModel": ({"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}, "text"),
     "T5Model": ({"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}, "pair"),
-    "ViTModel": (IMAGE, "image"), "ViTMAEModel": (IMAGE, "image"), "Wav2Vec2Model": ({**SMALL, "conv_dim": [32] * 3, "conv_stride": [5, 2, 2],
-        "conv_kernel": [10, 3, 3], "num_feat_extract_layers": 3, "num_conv_pos_embeddings": 16,
-        "num_conv_pos_embedding_groups": 4}, "sound"),
+    "ViTModel": (IMAGE, "image"), "Wav2Vec2Model": (SOUND, "sound"),
     "WhisperEncoder": ({"d_model": 64, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
                         "max_source_positions": 50, "num_mel_bins": 20}, "mel"),
     "XGLMModel": ({"vocab_size": 200, "d_model": 32, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4, "max_position_embeddings": 64}, "decoder"),
     "YolosModel": ({**SMALL, "image_size": [32, 64], "patch_size": 8, "num_detection_tokens": 5}, "yolos"),
-    "DepthAnythingForDepthEstimation": None,
-    "DetrModel": None,
 }
 
 
@@ -124,29 +111,43 @@ class Output(torch.nn.Module):
         return tuple(value for value in result.to_tuple() if torch.is_tensor(value))
 
 
+class First(torch.nn.Module):
+    """What a segmentation network is for."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, image):
+        return self.model(image)["out"]
+
+
+def image(side):
+    return torch.rand(1, 3, side, side) * 2 - 1
+
+
 def torchvision_network(name):
     import torchvision
-    side, options = TORCHVISION[name]
     seeded(name)
-    model = torchvision.models.get_model(name, weights=None, **({"weights_backbone": None} if "deeplab" in name or "lraspp" in name else {}), **options)
-    if "deeplab" in name or "lraspp" in name:
-        class Out(torch.nn.Module):
-            def __init__(self, inner):
-                super().__init__()
-                self.inner = inner
-            def forward(self, x):
-                return self.inner(x)["out"]
-        model = Out(model)
-    return model, (torch.rand(1, 3, side, side) * 2 - 1,)
+    swin = TORCHVISION[name]
+    if swin:
+        model = torchvision.models.swin_transformer.SwinTransformer(
+            [4, 4], 48, window_size=[4, 4], mlp_ratio=2.0, num_classes=10,
+            block=torchvision.models.swin_transformer.SwinTransformerBlockV2 if "v2" in name else None, **swin)
+    elif name.startswith("lraspp"):
+        model = First(torchvision.models.get_model(name, weights=None, weights_backbone=None))
+    else:
+        # Drawing its weights as published takes long.
+        options = {"init_weights": False} if name == "inception_v3" else {}
+        model = torchvision.models.get_model(name, weights=None, num_classes=10, **options)
+    return model, (image(96 if name == "inception_v3" else 64),)
 
 
 def timm_network(name):
     import timm
     seeded(name)
     options = TIMM[name]
-    model = timm.create_model(name, pretrained=False, num_classes=10, **options)
-    side = options.get("img_size", 64)
-    return model, (torch.rand(1, 3, side, side) * 2 - 1,)
+    return timm.create_model(name, pretrained=False, num_classes=10, **options), (image(options.get("img_size", 64)),)
 
 
 def transformer(name):
@@ -221,13 +222,71 @@ def as_asked(data, inputs):
     return made
 
 
+# Language models of litert-torch: the module and the class, and what gives a configuration that is small.
+LANGUAGE = {
+    "gemma3": ("gemma3.decoder", "Decoder", "get_fake_decoder_config_1b"),
+    "llama": ("llama.llama", "Llama", "get_fake_model_config"), "phi2": ("phi.phi2", "Phi2", "get_fake_model_config"),
+    "qwen3": ("qwen.qwen3", "Qwen3", "get_fake_model_config"), "smollm": ("smollm.smollm", "SmolLM", "get_fake_model_config"),
+}
+ROOM = 64
+
+
+def language_model(name, quantization):
+    """Two signatures: of eight tokens, and of the one that follows them. Caches go in and come out."""
+    schema = importlib.import_module("ai_edge_litert.schema_py_generated")
+    # TensorFlow has the same file, and is imported for it alone.
+    sys.modules.setdefault("tensorflow.lite.python", types.SimpleNamespace(schema_py_generated=schema))
+    for part in ("tensorflow", "tensorflow.lite"):
+        sys.modules.setdefault(part, types.ModuleType(part))
+    from litert_torch.generative.utilities import converter, export_config
+    module, kind, configuration = LANGUAGE[name]
+    module = importlib.import_module(f"litert_torch.generative.examples.{module}")
+    config = getattr(module, configuration)()
+    config.max_seq_len = ROOM
+    for block in range(config.num_layers):
+        config.block_config(block).ff_config.intermediate_size = 64
+    config.embedding_dim = min(config.embedding_dim, 512)
+    seeded(name)
+    model = getattr(module, kind)(config, 0).eval()
+    export = export_config.ExportConfig()
+    export.mask_as_input = True
+    with tempfile.TemporaryDirectory() as folder:
+        path = converter.convert_to_tflite(model, folder, name, 8, ROOM, quantize=quantization, config=config,
+                                           export_config=export)
+        data = pathlib.Path(path).read_bytes()
+    from ai_edge_litert.interpreter import Interpreter
+    interpreter, runs = Interpreter(model_content=data), []
+    rng = np.random.default_rng(1)
+    for signature, first in (("prefill", 0), ("decode", 8)):
+        inputs = interpreter.get_signature_runner(signature).get_input_details()
+        runs.append(judge.Run([language_input(key, inputs[key], first, rng) for key in sorted(inputs)], signature))
+    return judge.Made(data, runs, source="converter", variant=quantization)
+
+
+def language_input(name, details, first, rng):
+    shape, dtype = details["shape"], details["dtype"]
+    if name.endswith("tokens"):
+        return rng.integers(0, 100, shape).astype(dtype)
+    if name.endswith("input_pos"):
+        return np.arange(first, first + shape[0]).astype(dtype)
+    if name.endswith("mask"):
+        rows, columns = np.indices(shape[-2:])
+        return np.where(columns <= rows + first, 0, -np.inf).astype(dtype).reshape(shape)
+    return rng.standard_normal(shape).astype(dtype)
+
+
 def all_cases():
     for names, network, prefix in ((TORCHVISION, torchvision_network, "torchvision"), (TIMM, timm_network, "timm"),
                                    (TRANSFORMERS, transformer, "transformers")):
         for name in names:
-            if names[name] is not None:
-                yield f"{prefix}_{name.lower()}", lambda network=network, name=name: converted(*network(name))
-    for name, network in (("resnet18", torchvision_network), ("mobilenet_v3_small", torchvision_network), ("convnext_tiny", torchvision_network),
-                          ("vit_tiny_patch16_224", timm_network), ("mobilevit_xxs", timm_network), ("BertModel", transformer), ("LlamaForCausalLM", transformer)):
+            yield f"{prefix}_{name.lower()}", lambda network=network, name=name: converted(*network(name))
+    for name, network in (("resnet18", torchvision_network), ("mobilenet_v3_small", torchvision_network),
+                          ("mobilevit_xxs", timm_network), ("vit_tiny_patch16_224", timm_network), ("BertModel", transformer),
+                          ("LlamaForCausalLM", transformer)):
         for variant in RECIPES:
-            yield f"torch_{name.lower()}.{variant}", lambda network=network, name=name, variant=variant: converted(*network(name), variant)
+            yield (f"torch_{name.lower()}.{variant}",
+                   lambda network=network, name=name, variant=variant: converted(*network(name), variant))
+    for name in LANGUAGE:
+        for quantization in ("none", "dynamic_int8", "weight_only_int8", "fp16", "dynamic_int4_block32"):
+            yield (f"language_{name}.{quantization}",
+                   lambda name=name, quantization=quantization: language_model(name, quantization))
