@@ -14,9 +14,7 @@ Variants:
 import importlib
 import logging
 import pathlib
-import sys
 import tempfile
-import types
 import warnings
 
 import numpy as np
@@ -161,7 +159,6 @@ def transformer(name):
     config._attn_implementation = "eager"
     config.use_cache = False
     model = made(config)
-    options = {"return_dict": True}
     ids = torch.randint(3, 190, (1, 16))
     if what == "pair":
         return Output(model, ["input_ids", "decoder_input_ids"], use_cache=False), (ids, torch.randint(3, 190, (1, 8)))
@@ -233,11 +230,6 @@ ROOM = 64
 
 def language_model(name, quantization):
     """Two signatures: of eight tokens, and of the one that follows them. Caches go in and come out."""
-    schema = importlib.import_module("ai_edge_litert.schema_py_generated")
-    # TensorFlow has the same file, and is imported for it alone.
-    sys.modules.setdefault("tensorflow.lite.python", types.SimpleNamespace(schema_py_generated=schema))
-    for part in ("tensorflow", "tensorflow.lite"):
-        sys.modules.setdefault(part, types.ModuleType(part))
     from litert_torch.generative.utilities import converter, export_config
     module, kind, configuration = LANGUAGE[name]
     module = importlib.import_module(f"litert_torch.generative.examples.{module}")
@@ -257,7 +249,8 @@ def language_model(name, quantization):
     from ai_edge_litert.interpreter import Interpreter
     interpreter, runs = Interpreter(model_content=data), []
     rng = np.random.default_rng(1)
-    for signature, first in (("prefill", 0), ("decode", 8)):
+    for signature in sorted(interpreter.get_signature_list(), reverse=True):
+        first = 0 if signature.startswith("prefill") else 8
         inputs = interpreter.get_signature_runner(signature).get_input_details()
         runs.append(judge.Run([language_input(key, inputs[key], first, rng) for key in sorted(inputs)], signature))
     return judge.Made(data, runs, source="converter", variant=quantization)
