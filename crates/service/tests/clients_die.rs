@@ -12,8 +12,11 @@ use nnhal_hal::{
     BufferDescription, BufferRole, ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder,
 };
 use nnhal_service::Settings;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Threads and descriptors are those of this process: tests that make servers take turns.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// The process that executes what never ends, where this is one: in a call, in a reusable execution, or behind a fence.
 #[test]
@@ -41,6 +44,7 @@ fn endless() {
 
 #[test]
 fn what_executes_ends_with_its_client() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let server = common::server(&path, Settings::default());
@@ -100,6 +104,7 @@ fn process() {
 
 #[test]
 fn nothing_is_left_behind() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let server = slow_server(&path, 300, 300);

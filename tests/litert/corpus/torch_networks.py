@@ -240,6 +240,9 @@ def language_model(name, quantization):
     config.embedding_dim = min(config.embedding_dim, 512)
     seeded(name)
     model = getattr(module, kind)(config, 0).eval()
+    for parameter in model.parameters():        # some are whatever was in memory
+        noise = torch.randn(parameter.shape)
+        parameter.data = noise * 0.05 if parameter.ndim > 1 else 1 + noise * 0.1
     export = export_config.ExportConfig()
     export.mask_as_input = True
     with tempfile.TemporaryDirectory() as folder:
