@@ -12,6 +12,9 @@ const SCORE_BYTES: usize = 512 << 10;
 /// their exponentials are 0, whatever they were.
 const HIDDEN: f32 = -1e30;
 
+/// With a lower beta they would not be.
+const LEAST_BETA: f32 = 1e-20;
+
 /// Parts of the keys: of the last ones, as many are left out as a mask hides from all queries.
 const PARTS: usize = 8;
 
@@ -113,7 +116,8 @@ impl Attention {
             }
         };
         let part = keys.div_ceil(PARTS).next_multiple_of(64);
-        let of_parts = (1..PARTS).map(|it| it * part).filter(|it| *it < keys && mask.is_some());
+        let may_hide = mask.is_some() && beta >= LEAST_BETA;
+        let of_parts = (1..PARTS).map(|it| it * part).filter(|it| *it < keys && may_hide);
         let all: Vec<usize> = of_parts.chain([keys]).collect();
         let prepared = |rows| {
             let by_keys = all.iter().map(|keys| prefix(rows, *keys)).collect();
@@ -344,6 +348,30 @@ mod tests {
             let inputs = [&[1.0, 2.0][..], &keys, &values, &mask];
             kernel.run(&mut Team::new(1), inputs, &mut found, scratch.lines_mut());
             assert!(found.iter().all(|it| (it - 7.0).abs() < 1e-5), "{found:?} with {set}");
+        }
+    }
+
+    #[test]
+    fn a_beta_that_makes_hidden_keys_count_has_them_looked_at() {
+        // The first half of 256 keys is seen, of the others the exponentials are e^-1.
+        let mut mask = [0.0; 256];
+        mask[128..].fill(-1e30);
+        let mut values = [1.0; 256];
+        values[128..].fill(2.0);
+        let layouts =
+            [[1, 1], [1, 256], [256, 1], [1, 1]].map(|it| Layout::contiguous(1, it, false));
+        let expected = (1.0 + 2.0 * (-1.0_f32).exp()) / (1.0 + (-1.0_f32).exp());
+        for set in InstructionSet::available() {
+            let adjustment = Adjustment { factor: 1.0, mask: Some(vec![(1, 256)]) };
+            let kernel =
+                Attention::prepare([1, 256, 1, 1], layouts.clone(), 1e-30, adjustment, set, 1);
+            let (mut found, mut scratch) = ([0.0], Lines::with_bytes(kernel.scratch_bytes()));
+            let inputs = [&[0.0][..], &[0.0; 256], &values, &mask];
+            kernel.run(&mut Team::new(1), inputs, &mut found, scratch.lines_mut());
+            assert!(
+                (found[0] - expected).abs() < 1e-5,
+                "{found:?}, expected {expected} with {set}"
+            );
         }
     }
 
