@@ -8,11 +8,10 @@ use nnhal_hal::{
     RequestBuilder, SubgraphBuilder,
 };
 
-/// Heads of queries, those of keys and values, the numbers that each has, and how many keys there are.
+/// Heads of queries, those of keys and values, and the numbers that each has.
 const HEADS: u32 = 6;
 const SHARED: u32 = 2;
 const DEPTH: u32 = 8;
-const KEYS: u32 = 11;
 
 fn float(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
@@ -41,55 +40,68 @@ fn scaled(graph: &mut SubgraphBuilder, value: OperandId, by: f32, dimensions: &[
 }
 
 /// `[1, keys, shared heads, depth]` for all heads of queries, each shared one as often as it is wanted.
-fn repeated(graph: &mut SubgraphBuilder, cache: OperandId) -> OperandId {
-    let heads = moved(graph, cache, [0, 2, 1, 3], &[1, SHARED, KEYS, DEPTH]);
-    let heads = reshaped(graph, heads, &[SHARED, 1, KEYS * DEPTH]);
+fn repeated(graph: &mut SubgraphBuilder, cache: OperandId, keys: u32) -> OperandId {
+    let heads = moved(graph, cache, [0, 2, 1, 3], &[1, SHARED, keys, DEPTH]);
+    let heads = reshaped(graph, heads, &[SHARED, 1, keys * DEPTH]);
     let times = i32::try_from(HEADS / SHARED).unwrap();
     let times = graph.constant(OperandSpec::tensor_int32([3]), &[1, times, 1]);
     let heads =
-        graph.operation(O::Tile, [heads, times], float(&[SHARED, HEADS / SHARED, KEYS * DEPTH]));
-    reshaped(graph, heads, &[1, HEADS, KEYS, DEPTH])
+        graph.operation(O::Tile, [heads, times], float(&[SHARED, HEADS / SHARED, keys * DEPTH]));
+    reshaped(graph, heads, &[1, HEADS, keys, DEPTH])
 }
 
-/// The attention of this many queries. Inputs: queries, keys and values, and a mask.
-fn attention(queries: u32) -> Model {
+/// The attention of this many queries to this many keys. Inputs: queries, keys and values, and a mask.
+fn attention(queries: u32, keys_in_all: u32) -> Model {
     let mut graph = SubgraphBuilder::new();
     let into = &mut graph;
     let query = into.input("queries", float(&[1, queries, HEADS, DEPTH]));
     let [keys, values] =
-        ["keys", "values"].map(|name| into.input(name, float(&[1, KEYS, SHARED, DEPTH])));
-    let mask = into.input("mask", float(&[1, 1, queries, KEYS]));
+        ["keys", "values"].map(|name| into.input(name, float(&[1, keys_in_all, SHARED, DEPTH])));
+    let mask = into.input("mask", float(&[1, 1, queries, keys_in_all]));
     let of_queries = [1, HEADS, queries, DEPTH];
     let query = moved(into, query, [0, 2, 1, 3], &of_queries);
     let query = scaled(into, query, 0.6, &of_queries);
     let query = reshaped(into, query, &[HEADS, queries, DEPTH]);
-    let keys = repeated(into, keys);
-    let keys = scaled(into, keys, 0.6, &[1, HEADS, KEYS, DEPTH]);
-    let keys = reshaped(into, keys, &[HEADS, KEYS, DEPTH]);
+    let keys = repeated(into, keys, keys_in_all);
+    let keys = scaled(into, keys, 0.6, &[1, HEADS, keys_in_all, DEPTH]);
+    let keys = reshaped(into, keys, &[HEADS, keys_in_all, DEPTH]);
     let [no, yes] = [false, true].map(|it| into.scalar_bool(it));
-    let scores =
-        into.operation(O::BatchMatmul, [query, keys, no, yes], float(&[HEADS, queries, KEYS]));
+    let scores = into.operation(
+        O::BatchMatmul,
+        [query, keys, no, yes],
+        float(&[HEADS, queries, keys_in_all]),
+    );
     let none = into.scalar_i32(0);
-    let of_scores = [1, HEADS, queries, KEYS];
+    let of_scores = [1, HEADS, queries, keys_in_all];
     let scores = into.operation(O::Add, [scores, mask, none], float(&of_scores));
     let beta = into.scalar_f32(1.0);
     let shares = into.operation(O::Softmax, [scores, beta], float(&of_scores));
-    let values = repeated(into, values);
+    let values = repeated(into, values, keys_in_all);
     let result = into.operation(O::BatchMatmul, [shares, values, no, no], float(&of_queries));
     let result = moved(into, result, [0, 2, 1, 3], &[1, queries, HEADS, DEPTH]);
     into.output(result);
     graph.into_model().unwrap()
 }
 
-fn run(device: &dyn Device, model: &Model, queries: u32) -> (Vec<f32>, Vec<String>) {
+/// What a device gives, and its steps. The first query sees this many keys and each next one more, or all see all.
+fn run(
+    device: &dyn Device,
+    model: &Model,
+    [queries, keys]: [u32; 2],
+    seen: Option<u32>,
+) -> (Vec<f32>, Vec<String>) {
     let prepared =
         device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default()).unwrap();
     let mut request = RequestBuilder::new();
     let sizes =
-        [queries * HEADS * DEPTH, KEYS * SHARED * DEPTH, KEYS * SHARED * DEPTH, queries * KEYS];
+        [queries * HEADS * DEPTH, keys * SHARED * DEPTH, keys * SHARED * DEPTH, queries * keys];
     for (input, size) in (1_u32..).zip(sizes) {
         // Numbers from -1 to 1, others for each input.
         let number = |index: u32| {
+            let (query, key) = (index / keys, index % keys);
+            if input == 4 && seen.is_some_and(|seen| key >= seen + query) {
+                return f32::NEG_INFINITY;
+            }
             f32::from(u8::try_from((index * 37 + input * 11) % 101).unwrap()) / 50.0 - 1.0
         };
         request.input(&(0..size).flat_map(|index| number(index).to_le_bytes()).collect::<Vec<_>>());
@@ -103,15 +115,22 @@ fn run(device: &dyn Device, model: &Model, queries: u32) -> (Vec<f32>, Vec<Strin
     (floats, plan.into_iter().map(|step| step.kernel).collect())
 }
 
+/// The steps of nnhal-cpu, which gives what the reference device gives.
+fn compare([queries, keys]: [u32; 2], seen: Option<u32>) -> Vec<String> {
+    let model = attention(queries, keys);
+    let (found, steps) =
+        run(&*nnhal_cpu::device(Settings::default()), &model, [queries, keys], seen);
+    let (expected, _) = run(&*nnhal_reference::device(), &model, [queries, keys], seen);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found - expected).abs() < 1e-5, "{found}, expected {expected}");
+    }
+    steps
+}
+
 #[test]
 fn shared_heads_are_neither_copied_nor_scaled() {
     for queries in [1, 3] {
-        let model = attention(queries);
-        let (found, steps) = run(&*nnhal_cpu::device(Settings::default()), &model, queries);
-        let (expected, _) = run(&*nnhal_reference::device(), &model, queries);
-        for (found, expected) in found.iter().zip(&expected) {
-            assert!((found - expected).abs() < 1e-5, "{found}, expected {expected}");
-        }
+        let steps = compare([queries, 11], None);
         // The queries alone are multiplied, and moved where there are several.
         let steps: Vec<&str> = steps.iter().map(|it| it.split(" f32").next().unwrap()).collect();
         let products = ["batch matmul gemm", "softmax", "batch matmul gemm"];
@@ -119,5 +138,15 @@ fn shared_heads_are_neither_copied_nor_scaled() {
         let before = &steps[..steps.len() - 3];
         assert!(before.iter().all(|it| ["elementwise", "copy"].contains(it)), "{steps:?}");
         assert!(before.len() <= 3, "{steps:?}");
+    }
+}
+
+#[test]
+fn many_scores_are_used_where_they_are_computed() {
+    for seen in [None, Some(1), Some(300)] {
+        let steps = compare([70, 701], seen);
+        let last = steps.last().unwrap();
+        assert!(last.starts_with("attention gemm f32"), "{steps:?}");
+        assert!(!steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");
     }
 }
