@@ -83,12 +83,12 @@ fn attention(queries: u32, keys_in_all: u32) -> Model {
     graph.into_model().unwrap()
 }
 
-/// What a device gives, and its steps. The first query sees this many keys and each next one more, or all see all.
+/// What a device gives, and its steps. The first query attends to this many keys and each next one to one more, or all to all.
 fn run(
     device: &dyn Device,
     model: &Model,
     [queries, keys]: [u32; 2],
-    seen: Option<u32>,
+    attended: Option<u32>,
 ) -> (Vec<f32>, Vec<String>) {
     let prepared =
         device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default()).unwrap();
@@ -99,7 +99,7 @@ fn run(
         // Numbers from -1 to 1, others for each input.
         let number = |index: u32| {
             let (query, key) = (index / keys, index % keys);
-            if input == 4 && seen.is_some_and(|seen| key >= seen + query) {
+            if input == 4 && attended.is_some_and(|attended| key >= attended + query) {
                 return f32::NEG_INFINITY;
             }
             f32::from(u8::try_from((index * 37 + input * 11) % 101).unwrap()) / 50.0 - 1.0
@@ -116,11 +116,11 @@ fn run(
 }
 
 /// The steps of nnhal-cpu, which gives what the reference device gives.
-fn compare([queries, keys]: [u32; 2], seen: Option<u32>) -> Vec<String> {
+fn compare([queries, keys]: [u32; 2], attended: Option<u32>) -> Vec<String> {
     let model = attention(queries, keys);
     let (found, steps) =
-        run(&*nnhal_cpu::device(Settings::default()), &model, [queries, keys], seen);
-    let (expected, _) = run(&*nnhal_reference::device(), &model, [queries, keys], seen);
+        run(&*nnhal_cpu::device(Settings::default()), &model, [queries, keys], attended);
+    let (expected, _) = run(&*nnhal_reference::device(), &model, [queries, keys], attended);
     for (found, expected) in found.iter().zip(&expected) {
         assert!((found - expected).abs() < 1e-5, "{found}, expected {expected}");
     }
@@ -143,8 +143,8 @@ fn shared_heads_are_neither_copied_nor_scaled() {
 
 #[test]
 fn many_scores_are_used_where_they_are_computed() {
-    for seen in [None, Some(1), Some(300)] {
-        let steps = compare([70, 701], seen);
+    for attended in [None, Some(1), Some(300)] {
+        let steps = compare([70, 701], attended);
         let last = steps.last().unwrap();
         assert!(last.starts_with("attention gemm f32"), "{steps:?}");
         assert!(!steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");

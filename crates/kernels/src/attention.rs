@@ -10,18 +10,21 @@ const SCORE_BYTES: usize = 512 << 10;
 
 /// What a mask adds to a score that is to become nothing is at most this: such scores are lower than all others by so much that
 /// their exponentials are 0, whatever they were.
-const HIDDEN: f32 = -1e30;
+const MASKED: f32 = -1e30;
 
 /// With a lower beta they would not be.
 const LEAST_BETA: f32 = 1e-20;
 
-/// Parts of the keys: of the last ones, as many are left out as a mask hides from all queries.
+/// Parts of the keys: of the last ones, as many are left out as are masked for all queries.
 const PARTS: usize = 8;
 
+/// With more keys none are left out: looking at a row of a mask asks for no deadline.
+const MOST_KEYS: usize = 1 << 20;
+
 /// Prepared attentions. Some queries of one are computed at a time, so that their scores need not come from memory, and without the
-/// last keys, if the mask hides them from all of these: a language model has room for many, and has read few.
+/// last keys, if they are masked for all of these: the caches of a language model are longer than what it has read.
 ///
-/// Scores beyond `1e29` are taken for ones that a mask hides as well as others.
+/// Scores beyond `1e29` do not count where they are masked.
 #[derive(Debug)]
 pub struct Attention {
     /// Queries, and keys for each.
@@ -51,16 +54,16 @@ struct Prefix {
     results: BatchMatmul,
 }
 
-/// How many of the first keys some queries see, whose rows of the mask are this far from each other; all keys, if one of them
-/// sees none.
-fn seen(mask: &[f32], [rows, stride, keys]: [usize; 3]) -> usize {
-    let is_seen = |added: &f32| *added > HIDDEN || added.is_nan();
+/// How many of the first keys some queries attend to, whose rows of the mask are this far from each other; all keys, if one of
+/// them attends to none.
+fn attended(mask: &[f32], [rows, stride, keys]: [usize; 3]) -> usize {
+    let is_attended = |added: &f32| *added > MASKED || added.is_nan();
     let mut most = 0;
     for row in 0..rows {
         let row = &mask[row * stride..][..keys];
-        if let Some(last) = row[most..].iter().rposition(is_seen) {
+        if let Some(last) = row[most..].iter().rposition(is_attended) {
             most += last + 1;
-        } else if !row[..most].iter().any(is_seen) {
+        } else if !row[..most].iter().any(is_attended) {
             return keys;
         }
     }
@@ -116,8 +119,8 @@ impl Attention {
             }
         };
         let part = keys.div_ceil(PARTS).next_multiple_of(64);
-        let may_hide = mask.is_some() && beta >= LEAST_BETA;
-        let of_parts = (1..PARTS).map(|it| it * part).filter(|it| *it < keys && may_hide);
+        let may_leave_out = mask.is_some() && beta >= LEAST_BETA && keys <= MOST_KEYS;
+        let of_parts = (1..PARTS).map(|it| it * part).filter(|it| *it < keys && may_leave_out);
         let all: Vec<usize> = of_parts.chain([keys]).collect();
         let prepared = |rows| {
             let by_keys = all.iter().map(|keys| prefix(rows, *keys)).collect();
@@ -158,25 +161,24 @@ impl Attention {
             // Mostly all attentions have one mask.
             let mut looked_at = None;
             for product in 0..of_results.starts.len() {
-                let (of_mask, keys_seen) = match &self.mask {
-                    None => (0, columns),
-                    Some(axes) => {
-                        let start = Adjustment::start_of(axes, product * rows + done);
-                        let stride = axes.last().map_or(0, |axis| axis.1);
-                        let look = || seen(&mask[start..], [block.rows, stride, columns]);
-                        let before = looked_at.filter(|(at, _)| *at == start);
-                        *looked_at.insert(before.unwrap_or_else(|| (start, look())))
-                    }
-                };
-                let Some(prefix) = block.by_keys.iter().find(|it| it.keys >= keys_seen) else {
-                    continue;
-                };
+                let axes = self.mask.as_deref().unwrap_or_default();
+                let start = Adjustment::start_of(axes, product * rows + done);
+                let mut wanted = columns;
+                if block.by_keys.len() > 1 {
+                    let stride = axes.last().map_or(0, |axis| axis.1);
+                    let look = || attended(&mask[start..], [block.rows, stride, columns]);
+                    let before = looked_at.filter(|(at, _)| *at == start);
+                    (_, wanted) = *looked_at.insert(before.unwrap_or_else(|| (start, look())));
+                }
+                // The last one has all keys.
+                let few = block.by_keys.partition_point(|it| it.keys < wanted);
+                let prefix = &block.by_keys[few];
                 let [scores, shares] =
                     [&mut *scores, &mut *shares].map(|it| &mut it[..block.rows * prefix.keys]);
                 let queries = &queries[of_queries.starts[product] + done * of_queries.row_stride..];
                 let keys = &keys[of_keys.starts[product]..];
                 prefix.scores.run(team, queries, keys, scores, scratch);
-                prefix.softmax.run(team, scores, &mask[of_mask..], shares);
+                prefix.softmax.run(team, scores, &mask[start..], shares);
                 let results = of_results.starts[product] + done * of_results.row_stride;
                 let values = &values[of_values.starts[product]..];
                 prefix.results.run(team, shares, values, &mut output[results..], scratch);
@@ -229,7 +231,7 @@ mod tests {
 
     /// Compares all instruction sets with the definition in 64 bits.
     fn check([count, rows, keys, depth, width]: [usize; 5], mask: Option<f32>, threads: usize) {
-        let (has_mask, hidden) = (mask.is_some(), mask.unwrap_or_default());
+        let (has_mask, masked) = (mask.is_some(), mask.unwrap_or_default());
         // Heads are beside each other, keys are stored as `[keys, heads, depth]`, and the first two heads share theirs.
         let heads = |row: usize, transposed, is_shared: bool| Layout {
             starts: (0..count)
@@ -251,9 +253,9 @@ mod tests {
         let of_keys = small(2, keys * count * depth);
         let values = small(3, keys * count * width);
         let mut mask = if has_mask { small(4, rows * keys) } else { Vec::new() };
-        // Each query sees one more, one beyond the last block of them all.
+        // Each query attends to one more, one beyond the last block of them all.
         for (row, of_row) in mask.chunks_mut(keys).enumerate().take(rows - 1) {
-            of_row.iter_mut().skip(row + keys / 3).for_each(|it| *it = hidden);
+            of_row.iter_mut().skip(row + keys / 3).for_each(|it| *it = masked);
         }
         let axes = has_mask.then(|| vec![(count, 0), (rows, keys)]);
         for set in InstructionSet::available() {
@@ -325,17 +327,17 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_no_query_sees_are_not_looked_at() {
-        let hidden = f32::NEG_INFINITY;
-        assert_eq!(seen(&[0.0, hidden, hidden, 0.0, 0.0, f32::MIN], [2, 3, 3]), 2);
-        assert_eq!(seen(&[0.0, f32::NAN, hidden], [1, 3, 3]), 2);
-        assert_eq!(seen(&[0.0, -1e9, hidden], [1, 3, 3]), 2, "a score may be lower than that");
-        assert_eq!(seen(&[0.0, hidden, hidden, hidden], [2, 2, 2]), 2, "one sees none");
+    fn keys_that_are_masked_for_all_queries_are_not_looked_at() {
+        let masked = f32::NEG_INFINITY;
+        assert_eq!(attended(&[0.0, masked, masked, 0.0, 0.0, f32::MIN], [2, 3, 3]), 2);
+        assert_eq!(attended(&[0.0, f32::NAN, masked], [1, 3, 3]), 2);
+        assert_eq!(attended(&[0.0, -1e9, masked], [1, 3, 3]), 2, "a score may be lower than that");
+        assert_eq!(attended(&[0.0, masked, masked, masked], [2, 2, 2]), 2, "one attends to none");
         // What is behind them is not even read.
         let layouts =
             [[1, 2], [2, 256], [256, 2], [1, 2]].map(|it| Layout::contiguous(1, it, false));
         let mut mask = [0.0; 256];
-        mask[3..].fill(hidden);
+        mask[3..].fill(masked);
         let mut keys = [1.0; 512];
         let mut values = [f32::NAN; 512];
         keys[256 - 100..256].fill(f32::NAN);
@@ -352,8 +354,8 @@ mod tests {
     }
 
     #[test]
-    fn a_beta_that_makes_hidden_keys_count_has_them_looked_at() {
-        // The first half of 256 keys is seen, of the others the exponentials are e^-1.
+    fn a_beta_with_which_masked_keys_count_has_them_looked_at() {
+        // The first half of 256 keys is not masked, of the others the exponentials are e^-1.
         let mut mask = [0.0; 256];
         mask[128..].fill(-1e30);
         let mut values = [1.0; 256];

@@ -105,6 +105,15 @@ def _value(interpreter, details):
     return interpreter.get_tensor(details["index"])
 
 
+def stored(value, details):
+    """Real values as a tensor with these details stores them; integers that stand for themselves stay what they are."""
+    scale, zero = details["quantization"]
+    if scale:
+        limits = np.iinfo(details["dtype"])
+        value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
+    return value.astype(details["dtype"])
+
+
 def answers(model, run):
     """Output values, of the first of LiteRT's ways that has the operators."""
     try:

@@ -390,11 +390,7 @@ def values_for(data, values):
     for details in interpreter.get_input_details():
         # Tensors are called x0, x1, ... after the inputs, with a prefix or suffix.
         value = next(v for i, v in enumerate(values) if f"x{i}" in details["name"])
-        scale, zero = details["quantization"]
-        if scale:
-            limits = np.iinfo(details["dtype"])
-            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
-        result.append(value.astype(details["dtype"]))
+        result.append(judge.stored(value, details))
     return result
 
 

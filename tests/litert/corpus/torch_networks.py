@@ -209,14 +209,8 @@ def converted(module, arguments, variant="float32"):
 def as_asked(data, inputs):
     """Inputs in the types of the model: litert-torch makes 32-bit integers of 64-bit ones, the quantizer quantizes inputs."""
     from ai_edge_litert.interpreter import Interpreter
-    details, made = Interpreter(model_content=data).get_input_details(), []
-    for detail, value in zip(details, inputs):
-        scale, zero = detail["quantization"]
-        if scale:
-            limits = np.iinfo(detail["dtype"])
-            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
-        made.append(value.astype(detail["dtype"]))
-    return made
+    details = Interpreter(model_content=data).get_input_details()
+    return [judge.stored(value, detail) for value, detail in zip(inputs, details)]
 
 
 # Language models of litert-torch: the module and the class, and what gives a configuration that is small.
@@ -225,7 +219,7 @@ LANGUAGE = {
     "llama": ("llama.llama", "Llama", "get_fake_model_config"), "phi2": ("phi.phi2", "Phi2", "get_fake_model_config"),
     "qwen3": ("qwen.qwen3", "Qwen3", "get_fake_model_config"), "smollm": ("smollm.smollm", "SmolLM", "get_fake_model_config"),
 }
-ROOM = 64
+CACHE_LENGTH = 64
 
 
 def language_model(name, quantization):
@@ -234,7 +228,7 @@ def language_model(name, quantization):
     module, kind, configuration = LANGUAGE[name]
     module = importlib.import_module(f"litert_torch.generative.examples.{module}")
     config = getattr(module, configuration)()
-    config.max_seq_len = ROOM
+    config.max_seq_len = CACHE_LENGTH
     for block in range(config.num_layers):
         config.block_config(block).ff_config.intermediate_size = 64
     config.embedding_dim = min(config.embedding_dim, 512)
@@ -246,7 +240,7 @@ def language_model(name, quantization):
     export = export_config.ExportConfig()
     export.mask_as_input = True
     with tempfile.TemporaryDirectory() as folder:
-        path = converter.convert_to_tflite(model, folder, name, 8, ROOM, quantize=quantization, config=config,
+        path = converter.convert_to_tflite(model, folder, name, 8, CACHE_LENGTH, quantize=quantization, config=config,
                                            export_config=export)
         data = pathlib.Path(path).read_bytes()
     from ai_edge_litert.interpreter import Interpreter

@@ -38,45 +38,41 @@ fn attention(
     let node = &graph.nodes[index];
     let (scores, shares) = (*node.inputs.first()?, *node.outputs.first()?);
     let (columns, outer) = graph.values[scores].dimensions.split_last()?;
-    let softmax = match &node.work {
-        Work::Softmax(softmax) => *softmax,
+    let (softmax, mask) = match &node.work {
+        Work::Softmax(softmax) => (*softmax, node.inputs.get(1)),
         Work::Operation(AnyOperation::Softmax(softmax))
             if softmax.axis == outer.len() && graph.values[scores].is_float() =>
         {
-            MaskedSoftmax { beta: softmax.beta, factor: 1.0 }
+            (MaskedSoftmax { beta: softmax.beta, factor: 1.0 }, None)
         }
         _ => return None,
     };
-    let mask = match node.work {
-        Work::Softmax(_) => node.inputs.get(1).copied(),
-        _ => None,
-    };
     let [before, next] = [producers[scores]?, readers.only_reader(shares)?];
-    let of_products = |node: usize| match &graph.nodes[node].work {
-        Work::Matmul(matmul) => Some(Matmul::clone(matmul)),
-        _ => None,
+    let [Work::Matmul(of_scores), Work::Matmul(results)] =
+        [before, next].map(|node| &graph.nodes[node].work)
+    else {
+        return None;
     };
-    let (of_scores, results) = (of_products(before)?, of_products(next)?);
     let [rows, keys, _] = of_scores.sizes;
-    let count = of_scores.left.starts.len();
     let [queries, of_keys] = *graph.nodes[before].inputs.as_slice() else { return None };
     let [left, values] = *graph.nodes[next].inputs.as_slice() else { return None };
-    let are_rows = outer.last().map_or(rows == 1, |length| *length as usize == rows);
-    let fits = readers.only_reader(scores) == Some(index)
+    let is_large = rows >= LEAST_QUERIES && graph.values[scores].elements() >= LEAST_SCORES;
+    // Layouts, which may be large, are looked at last: many nodes may read one product.
+    let fits = is_large
+        && readers.only_reader(scores) == Some(index)
         && left == shares
         && of_scores.output.is_none()
         && !of_scores.left.transposed
         && of_scores.epilogue == Epilogue::NONE
         && results.epilogue == Epilogue::NONE
         && keys == *columns as usize
-        && are_rows
+        && outer.last().is_some_and(|length| *length as usize == rows)
         && [results.sizes[0], results.sizes[2]] == [rows, keys]
-        && results.left == Layout::contiguous(count, [rows, keys], false);
-    let is_large = rows >= LEAST_QUERIES && graph.values[scores].elements() >= LEAST_SCORES;
-    let outer = outer.to_vec();
-    (fits && is_large).then(|| {
-        let inputs = [queries, of_keys, values].into_iter().chain(mask).collect();
-        let attention = Attention { scores: of_scores, softmax, outer, results };
+        && results.left == Layout::contiguous(of_scores.left.starts.len(), [rows, keys], false);
+    fits.then(|| {
+        let inputs = [queries, of_keys, values].into_iter().chain(mask.copied()).collect();
+        let (scores, results) = (Matmul::clone(of_scores), Matmul::clone(results));
+        let attention = Attention { scores, softmax, outer: outer.to_vec(), results };
         (attention, inputs, [before, next])
     })
 }
