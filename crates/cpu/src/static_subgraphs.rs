@@ -274,6 +274,7 @@ impl Endpoints for Values<'_> {
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        _: &mut Team,
         budget: &Budget,
     ) -> Result<(), EngineError> {
         self.outputs.push(ComputedOutput {

@@ -4,10 +4,11 @@ use super::arena::StepMemory;
 use super::{Location, Plan, Run, Step};
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
-    Bindings, Budget, Charge, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
+    Bindings, Budget, Charge, DeliveryError, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
 };
 use nnhal_kernels::elementwise::{f16_to_f32_in_place, f32_to_f16};
 use nnhal_kernels::{InstructionSet, Lines, Team, for_each_slice};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -41,11 +42,13 @@ pub(crate) trait Endpoints {
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        team: &mut Team,
         budget: &Budget,
     ) -> Result<(), EngineError>;
 }
 
 /// An output of a plan.
+#[derive(Clone, Copy)]
 pub(crate) enum OutputBytes<'run> {
     /// As models have it.
     Ready(&'run [u8]),
@@ -54,6 +57,14 @@ pub(crate) enum OutputBytes<'run> {
 }
 
 impl OutputBytes<'_> {
+    /// Number of bytes, as models have them.
+    fn length(&self) -> usize {
+        match self {
+            Self::Ready(bytes) => bytes.len(),
+            Self::Wide(bytes, _) => bytes.len() / 2,
+        }
+    }
+
     /// A copy, as models have it.
     ///
     /// # Errors
@@ -83,21 +94,13 @@ impl Endpoints for &Bindings {
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        team: &mut Team,
         budget: &Budget,
     ) -> Result<(), EngineError> {
         let bound = &self.outputs()[output];
-        match bytes {
-            OutputBytes::Ready(bytes) => bound.deliver_within(dimensions, bytes, budget),
-            OutputBytes::Wide(bytes, set) => {
-                let region = bound.begin(dimensions, bytes.len() as u64 / 2)?;
-                let Destination::Region(region) = region else { return Ok(()) };
-                let mut offset = 0;
-                narrow(set, bytes, budget, |piece| {
-                    region.write(offset, piece)?;
-                    offset += piece.len() as u64;
-                    Ok(())
-                })
-            }
+        match bound.begin(dimensions, bytes.length() as u64)? {
+            Destination::Region(region) => write(output, &region, bytes, team, budget),
+            Destination::TooShort | Destination::NotWanted => Ok(()),
         }
     }
 }
@@ -156,7 +159,7 @@ impl Plan {
                 true => OutputBytes::Wide(bytes, self.set),
                 false => OutputBytes::Ready(bytes),
             };
-            endpoints.deliver(index, &output.dimensions, bytes, context.budget)?;
+            endpoints.deliver(index, &output.dimensions, bytes, team, context.budget)?;
         }
         Ok(())
     }
@@ -236,6 +239,45 @@ fn read(region: &Region, bytes: &mut [u8], team: &mut Team) -> Result<(), Engine
     failure.into_inner().map_or(Ok(()), |error| Err(error.into()))
 }
 
+/// Copies an output, on all threads if it is large: caches of a language model are most of what a token reads and writes.
+///
+/// # Errors
+/// The budget is used up before, or the client's memory cannot be written.
+fn write(
+    output: usize,
+    region: &Region,
+    bytes: OutputBytes<'_>,
+    team: &mut Team,
+    budget: &Budget,
+) -> Result<(), EngineError> {
+    let length = bytes.length();
+    let failure = OnceLock::new();
+    let copy = |part: Range<usize>| match bytes {
+        OutputBytes::Ready(bytes) => region.write(part.start as u64, &bytes[part]),
+        OutputBytes::Wide(bytes, set) => {
+            let mut offset = part.start as u64;
+            narrow(set, &bytes[2 * part.start..2 * part.end], |piece| {
+                region.write(offset, piece)?;
+                offset += piece.len() as u64;
+                Ok(())
+            })
+        }
+    };
+    // Threads are asked for nothing that one does as fast; before each part the deadline is.
+    let part = if length < 2 * BYTES_BY_THREAD { length.max(1) } else { BYTES_BY_THREAD };
+    team.run(length.div_ceil(part), &|task| {
+        if let Err(error) = copy(task * part..length.min((task + 1) * part)) {
+            // One of them is enough.
+            let _ = failure.set(error);
+        }
+    });
+    if team.is_stopped() {
+        budget.check_inside()?;
+    }
+    let failure = failure.into_inner().map(|error| DeliveryError::Memory { output, error });
+    failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
 /// Turns floats of 16 bits, which fill the second half, into floats of 32 bits, which fill it all.
 ///
 /// # Errors
@@ -254,25 +296,22 @@ const PIECE: usize = 512;
 /// Gives floats of 32 bits as floats of 16 bits, piece by piece, for which nothing is allocated.
 ///
 /// # Errors
-/// The budget is used up before, or a piece is not taken.
-fn narrow(
+/// Those of `take`.
+fn narrow<E>(
     set: InstructionSet,
     bytes: &[u8],
-    budget: &Budget,
-    mut take: impl FnMut(&[u8]) -> Result<(), EngineError>,
-) -> Result<(), EngineError> {
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     // What is left out has no place in the arena, and so is not aligned.
     if bytes.is_empty() {
         return Ok(());
     }
     let values: &[f32] = bytemuck::cast_slice(bytes);
     let mut halves = [0; PIECE];
-    for block in budget.blocks(values.len()) {
-        for wide in values[block?].chunks(PIECE) {
-            let halves = &mut halves[..wide.len()];
-            f32_to_f16(set, wide, halves);
-            take(bytemuck::cast_slice(halves))?;
-        }
+    for wide in values.chunks(PIECE) {
+        let halves = &mut halves[..wide.len()];
+        f32_to_f16(set, wide, halves);
+        take(bytemuck::cast_slice(halves))?;
     }
     Ok(())
 }
@@ -295,9 +334,11 @@ pub(super) fn narrowed_until(
     budget: &Budget,
 ) -> Result<Vec<u8>, EngineError> {
     let mut all = reserve(bytes.len() / 2)?;
-    narrow(set, bytes, budget, |piece| {
-        all.extend_from_slice(piece);
-        Ok(())
-    })?;
+    for block in budget.blocks(bytes.len()) {
+        narrow(set, &bytes[block?], |piece| {
+            all.extend_from_slice(piece);
+            Ok::<_, EngineError>(())
+        })?;
+    }
     Ok(all)
 }

@@ -1,76 +1,205 @@
-//! [`Lent`]: bytes of this process that belong to somebody else, until their loan ends.
+//! [`Lent`]: bytes of this process that belong to somebody else until their loan ends, or to this memory alone.
 
 #![allow(unsafe_code)]
 
 use super::error::MemoryError;
 use super::mapping::copy;
+use super::zeros::Zeros;
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The bytes, as long as they are lent.
 #[derive(Debug)]
 pub(super) struct Lent {
-    /// `None` once the loan has ended.
-    bytes: RwLock<Option<Bytes>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Bytes {
     first: NonNull<u8>,
     length: usize,
+    /// Whether no one else accesses them, so that they can be borrowed.
+    is_exclusive: bool,
+    accesses: Mutex<Accesses>,
+    /// One of them is over.
+    is_over: Condvar,
+    /// Of memory that no one lends: `first` is the first byte.
+    _own: Option<Zeros>,
 }
 
-// SAFETY: whoever lent the bytes vouched that any thread may access them until the loan ends, and
-// they are accessed through `copy` only.
-unsafe impl Send for Bytes {}
-// SAFETY: as above; copies may race with each other, see `mapping`.
-unsafe impl Sync for Bytes {}
+/// Who accesses the bytes now.
+#[derive(Debug, Default)]
+struct Accesses {
+    has_ended: bool,
+    running: Vec<Access>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Access {
+    number: u64,
+    range: Range<usize>,
+    is_borrow: bool,
+}
+
+// SAFETY: whoever lent the bytes vouched that any thread may access them until the loan ends; they
+// are accessed through `copy`, and by the one who has borrowed them.
+unsafe impl Send for Lent {}
+// SAFETY: as above; copies may race with each other, see `mapping`, and with nothing that is borrowed, see `begin`.
+unsafe impl Sync for Lent {}
 
 impl Lent {
     /// `length` bytes from `first` on.
     ///
     /// # Safety
     /// Until [`Lent::end`] they must be valid for reads, and for writes where a view allows them, by any thread, and no
-    /// Rust reference to them may exist while they are accessed.
-    pub(super) const unsafe fn new(first: NonNull<u8>, length: usize) -> Self {
-        Self { bytes: RwLock::new(Some(Bytes { first, length })) }
+    /// Rust reference to them may exist while they are accessed. If they are exclusive, they must be valid for writes, and no one
+    /// else may access them in any way.
+    pub(super) unsafe fn new(first: NonNull<u8>, length: usize, is_exclusive: bool) -> Self {
+        let accesses = Mutex::default();
+        Self { first, length, is_exclusive, accesses, is_over: Condvar::new(), _own: None }
     }
 
-    /// Ends the loan, once accesses that are running are done.
+    /// The first bytes of memory that is there for nothing else.
+    pub(super) fn own(mut zeros: Zeros, length: usize) -> Self {
+        assert!(length <= zeros.len(), "more than there is");
+        let first = NonNull::new(zeros.as_mut_ptr()).unwrap_or(NonNull::dangling());
+        // SAFETY: the pages stay where they are until `zeros` is dropped, which no one else has or will have.
+        let lent = unsafe { Self::new(first, length, true) };
+        Self { _own: Some(zeros), ..lent }
+    }
+
+    fn accesses(&self) -> MutexGuard<'_, Accesses> {
+        self.accesses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the loan, once accesses that are running are done. Those that come afterwards are refused at once.
     pub(super) fn end(&self) {
-        *self.bytes.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut accesses = self.accesses();
+        accesses.has_ended = true;
+        while !accesses.running.is_empty() {
+            accesses = self.is_over.wait(accesses).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Copies out.
     pub(super) fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
-        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        let first = Self::at(*bytes, offset, destination.len())?;
-        // SAFETY: `at` checked the range, whose owner vouches for it as long as `bytes` is locked,
-        // and that no one has a reference to it: `destination` is elsewhere.
-        unsafe { copy::out_of(first, destination) };
+        let access = self.begin(offset, destination.len(), false)?;
+        // SAFETY: `begin` checked the range, whose owner vouches for it until the access is over, and that no one
+        // has a reference to it: `destination` is elsewhere.
+        unsafe { copy::out_of(access.first(), destination) };
         Ok(())
     }
 
     /// Copies in. The loan must allow it, which the view has checked.
     pub(super) fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
-        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        let first = Self::at(*bytes, offset, source.len())?;
+        let access = self.begin(offset, source.len(), false)?;
         // SAFETY: as in `read`; the view has checked that writing is allowed.
-        unsafe { copy::into(source, first) };
+        unsafe { copy::into(source, access.first()) };
         Ok(())
     }
 
-    /// Where `length` bytes at `offset` begin.
-    fn at(bytes: Option<Bytes>, offset: usize, length: usize) -> Result<*mut u8, MemoryError> {
-        let Some(bytes) = bytes else {
-            return Err(MemoryError::Forbidden("accessed: whoever lent it has taken it back"));
-        };
-        let end = offset.checked_add(length).filter(|end| *end <= bytes.length);
-        if end.is_none() {
-            let (offset, length) = (offset as u64, length as u64);
-            return Err(MemoryError::Range { offset, length, size: bytes.length as u64 });
+    /// The bytes themselves; `None` if they are not exclusive, or some of them are being accessed.
+    pub(super) fn borrow(self: &Arc<Self>, offset: usize, length: usize) -> Option<BorrowedBytes> {
+        if !self.is_exclusive {
+            return None;
         }
-        // SAFETY: `offset` is within the bytes that were lent, as just checked.
-        Ok(unsafe { bytes.first.as_ptr().add(offset) })
+        let access = self.begin(offset, length, true).ok()?;
+        let number = access.number;
+        std::mem::forget(access);
+        Some(BorrowedBytes { lent: Arc::clone(self), number, offset, length })
+    }
+
+    /// Begins to access `length` bytes at `offset`.
+    fn begin(
+        &self,
+        offset: usize,
+        length: usize,
+        is_borrow: bool,
+    ) -> Result<Running<'_>, MemoryError> {
+        let mut accesses = self.accesses();
+        if accesses.has_ended {
+            return Err(MemoryError::Forbidden("accessed: whoever lent it has taken it back"));
+        }
+        let end = offset.checked_add(length).filter(|end| *end <= self.length);
+        let Some(end) = end else {
+            let (offset, length) = (offset as u64, length as u64);
+            return Err(MemoryError::Range { offset, length, size: self.length as u64 });
+        };
+        let collides = |other: &Access| {
+            let overlaps = other.range.start < end && offset < other.range.end;
+            overlaps && (is_borrow || other.is_borrow)
+        };
+        if accesses.running.iter().any(collides) {
+            return Err(MemoryError::Forbidden("accessed while somebody has borrowed it"));
+        }
+        accesses.last += 1;
+        let number = accesses.last;
+        accesses.running.push(Access { number, range: offset..end, is_borrow });
+        Ok(Running { lent: self, number, offset })
+    }
+
+    fn finish(&self, number: u64) {
+        let mut accesses = self.accesses();
+        if let Some(at) = accesses.running.iter().position(|access| access.number == number) {
+            accesses.running.swap_remove(at);
+        }
+        if accesses.has_ended {
+            self.is_over.notify_all();
+        }
+    }
+
+    /// Where the byte at `offset` is, which is within them.
+    fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: the callers have been given an access to it by `begin`, which checked that.
+        unsafe { self.first.as_ptr().add(offset) }
+    }
+}
+
+/// A copy that is being made.
+struct Running<'lent> {
+    lent: &'lent Lent,
+    number: u64,
+    offset: usize,
+}
+
+impl Running<'_> {
+    fn first(&self) -> *mut u8 {
+        self.lent.at(self.offset)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.lent.finish(self.number);
+    }
+}
+
+/// Bytes of memory that this process alone has, see [`MemoryView::borrow_mut`](super::MemoryView::borrow_mut). As long as this
+/// exists, every other access to them is refused, and the loan does not end.
+#[derive(Debug)]
+pub struct BorrowedBytes {
+    lent: Arc<Lent>,
+    number: u64,
+    offset: usize,
+    length: usize,
+}
+
+impl Deref for BorrowedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `begin` has checked the range. The bytes are exclusive, and until this is dropped no other access to
+        // them begins and the loan does not end; they are initialized, as whoever lent them vouched that they can be read.
+        unsafe { std::slice::from_raw_parts(self.lent.at(self.offset), self.length) }
+    }
+}
+
+impl DerefMut for BorrowedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and this is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.lent.at(self.offset), self.length) }
+    }
+}
+
+impl Drop for BorrowedBytes {
+    fn drop(&mut self) {
+        self.lent.finish(self.number);
     }
 }

@@ -37,27 +37,52 @@ impl Loan {
         length: usize,
         protection: Protection,
     ) -> Result<(Self, Memory), MemoryError> {
-        let kind = MemoryKind::Ashmem;
-        if length == 0 {
-            return Err(MemoryError::Empty { kind });
-        }
         // SAFETY: the caller vouches for the bytes until the loan is dropped, which ends `lent`.
-        let lent = Arc::new(unsafe { Lent::new(first, length) });
-        let size = length as u64;
-        let view = MemoryView::over(Backing::Lent(Arc::clone(&lent)), size, protection);
-        let memory = Memory(Arc::new(Inner {
-            kind,
-            fds: empty_file()?,
-            integers: Vec::new(),
-            offset: 0,
-            size,
-            protection,
-            view: OnceLock::from(view),
-            held: OnceLock::new(),
-            is_allocated: false,
-        }));
-        Ok((Self(lent), memory))
+        let lent = Arc::new(unsafe { Lent::new(first, length, false) });
+        Ok((Self(Arc::clone(&lent)), of_this_process(lent, length, protection)?))
     }
+
+    /// As [`Loan::new`], of bytes that no one else accesses, to be read and written: who is given the memory may
+    /// [borrow](MemoryView::borrow_mut) them instead of copying.
+    ///
+    /// # Errors
+    /// As [`Loan::new`].
+    ///
+    /// # Safety
+    /// Until the loan is dropped the bytes must be initialized and valid for reads and writes by any thread, and nothing may access
+    /// them but through the memory that is returned.
+    pub unsafe fn exclusive(
+        first: NonNull<u8>,
+        length: usize,
+    ) -> Result<(Self, Memory), MemoryError> {
+        // SAFETY: the caller vouches for the bytes until the loan is dropped, which ends `lent`.
+        let lent = Arc::new(unsafe { Lent::new(first, length, true) });
+        Ok((Self(Arc::clone(&lent)), of_this_process(lent, length, Protection::READ_WRITE)?))
+    }
+}
+
+/// Memory that cannot be sent to another process.
+pub(super) fn of_this_process(
+    lent: Arc<Lent>,
+    length: usize,
+    protection: Protection,
+) -> Result<Memory, MemoryError> {
+    let kind = MemoryKind::Ashmem;
+    if length == 0 {
+        return Err(MemoryError::Empty { kind });
+    }
+    let size = length as u64;
+    Ok(Memory(Arc::new(Inner {
+        kind,
+        fds: empty_file()?,
+        integers: Vec::new(),
+        offset: 0,
+        size,
+        protection,
+        view: OnceLock::from(MemoryView::over(Backing::Lent(lent), size, protection)),
+        held: OnceLock::new(),
+        is_allocated: false,
+    })))
 }
 
 impl Drop for Loan {
@@ -127,6 +152,63 @@ mod tests {
         assert!(view.read_to_vec(0, 1).is_err());
         assert!(view.write(0, &[1]).is_err());
         assert!(clone.view().unwrap().read_to_vec(0, 1).is_err());
+    }
+
+    #[test]
+    fn only_what_no_one_else_accesses_is_borrowed() {
+        let owned = Owned::new(&[1, 2, 3, 4]);
+        let (_loan, memory) = owned.lend(Protection::READ_WRITE);
+        assert!(memory.view().unwrap().borrow_mut(0, 4).is_none());
+        let shared = Memory::allocate(4).unwrap();
+        assert!(shared.view().unwrap().borrow_mut(0, 4).is_none());
+
+        let other = Owned::new(&[1, 2, 3, 4]);
+        let first = NonNull::new(other.0.cast()).unwrap();
+        // SAFETY: nothing else accesses the box until it is dropped, behind the loan.
+        let (loan, exclusive) = unsafe { Loan::exclusive(first, 4) }.unwrap();
+        for memory in [exclusive, Memory::private(4).unwrap()] {
+            let view = memory.view().unwrap();
+            view.write(0, &[1, 2, 3, 4]).unwrap();
+            let mut borrowed = view.borrow_mut(1, 2).unwrap();
+            assert_eq!(*borrowed, [2, 3]);
+            borrowed[0] = 7;
+            assert!(view.borrow_mut(2, 1).is_none(), "it is borrowed");
+            assert!(view.read_to_vec(0, 2).is_err() && view.write(2, &[0]).is_err());
+            assert_eq!(view.read_to_vec(0, 1).unwrap(), [1], "beside what is borrowed");
+            assert_eq!(*view.borrow_mut(3, 1).unwrap(), [4]);
+            assert!(view.borrow_mut(0, 5).is_none() && view.borrow_mut(4, 1).is_none());
+            assert!(view.borrow_mut(u64::MAX, 2).is_none());
+            drop(borrowed);
+            assert_eq!(view.read_to_vec(0, 4).unwrap(), [1, 7, 3, 4]);
+        }
+        drop(loan);
+    }
+
+    #[test]
+    fn a_loan_ends_when_nothing_is_borrowed_any_more() {
+        let owned = Owned::new(&[1, 2, 3, 4]);
+        let first = NonNull::new(owned.0.cast()).unwrap();
+        // SAFETY: nothing else accesses the box until it is dropped, behind the loan.
+        let (loan, memory) = unsafe { Loan::exclusive(first, 4) }.unwrap();
+        let view = memory.view().unwrap();
+        let mut borrowed = view.borrow_mut(0, 2).unwrap();
+        let (sender, ended) = std::sync::mpsc::channel();
+        let end = std::thread::spawn(move || {
+            drop(loan);
+            sender.send(()).unwrap();
+        });
+        // Others are refused once it is to end, and do not wait for each other.
+        while view.read_to_vec(2, 1).is_ok() {
+            std::thread::yield_now();
+        }
+        assert!(view.borrow_mut(2, 2).is_none());
+        borrowed.copy_from_slice(&[8, 9]);
+        assert!(ended.try_recv().is_err(), "it is still borrowed");
+        drop(borrowed);
+        ended.recv().unwrap();
+        end.join().unwrap();
+        // SAFETY: nothing else accesses the bytes now.
+        assert_eq!(unsafe { &*owned.0 }, [8, 9, 3, 4]);
     }
 
     #[test]

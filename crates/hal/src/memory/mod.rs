@@ -1,7 +1,7 @@
 //! [`Memory`]: pools of a model or request, which other processes may change while we use them.
 //!
 //! Shared memory never becomes a slice. A [`MemoryView`] copies bytes in and out, so that a byte
-//! that is checked is the byte that is used (contract: SEC-1). See there how memory that shrinks is
+//! that is checked is the byte that is used (contract: SEC-1); only memory that no one else can access can be borrowed. See there how memory that shrinks is
 //! survived.
 //!
 //! | kind | from | handle | meaning |
@@ -44,6 +44,7 @@ mod weight_pool;
 mod zeros;
 
 pub use error::MemoryError;
+pub use lent::BorrowedBytes;
 pub use loan::Loan;
 pub use machine::machine_memory;
 pub use own_file::{OwnFile, map_own_file};
@@ -54,6 +55,7 @@ pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 use crate::client::{Client, Held, Holding};
 use crate::codes::HalVersion;
 use descriptor::Nature;
+use lent::Lent;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, fstatfs, ftruncate, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fmt;
@@ -210,6 +212,17 @@ impl Memory {
             held: OnceLock::new(),
             is_allocated: true,
         })))
+    }
+
+    /// New memory of `size` bytes, all 0, that no other process can have: its descriptor is that of an empty file, which
+    /// whoever receives it refuses. Its bytes can be [borrowed](MemoryView::borrow_mut). In huge pages where the system has them.
+    ///
+    /// # Errors
+    /// [`MemoryError::Empty`], [`MemoryError::NoRoom`], [`MemoryError::System`].
+    pub fn private(size: u64) -> Result<Self, MemoryError> {
+        let length = usize::try_from(size).map_err(|_| MemoryError::NoRoom { length: size })?;
+        let own = Lent::own(zeros_in_huge_pages(size.max(1))?, length);
+        loan::of_this_process(Arc::new(own), length, Protection::READ_WRITE)
     }
 
     /// New memory that holds these bytes; kind `ashmem`.

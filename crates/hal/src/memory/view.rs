@@ -3,7 +3,7 @@
 use super::Protection;
 use super::descriptor::Nature;
 use super::error::MemoryError;
-use super::lent::Lent;
+use super::lent::{BorrowedBytes, Lent};
 use super::mapping::Mapping;
 use rustix::fs::{fdatasync, fstat};
 use rustix::io::{Errno, pread, pwrite};
@@ -16,7 +16,7 @@ const PORTION: usize = 8192;
 /// Reads and writes copies of memory that others may change at the same time. Offsets and lengths
 /// are in bytes. Cloning shares it; any thread may use it at any time.
 ///
-/// It never gives a slice of the memory itself: what another process can change while we look would
+/// It gives no slice of memory that others have too: what another process can change while we look would
 /// be undefined behaviour behind a `&[u8]`. A copy that is made while others write has old or new
 /// bytes in any mixture (contract: SEC-1, CONC-2).
 ///
@@ -45,7 +45,7 @@ struct Inner {
 #[derive(Debug)]
 pub(super) enum Backing {
     Mapped(Mapping),
-    /// Bytes of this process, until whoever lent them takes them back.
+    /// Bytes of this process: its own, or until whoever lent them takes them back.
     Lent(Arc<Lent>),
     /// As [`Backing::Positioned`] to read, mapped to write.
     MappedFile {
@@ -107,7 +107,7 @@ impl MemoryView {
         self.0.protection.write
     }
 
-    /// Whether it is bytes of this process that somebody has lent: no file is behind it.
+    /// Whether it is bytes of this process, its own or lent by somebody: no file is behind it.
     pub fn is_lent(&self) -> bool {
         matches!(self.0.backing, Backing::Lent(_))
     }
@@ -191,6 +191,22 @@ impl MemoryView {
                 write_at(&fds[0], base.saturating_add(offset), source)
             }
         }
+    }
+
+    /// The bytes themselves, if this process alone can access them ([`Memory::private`](super::Memory::private),
+    /// [`Loan::exclusive`](super::Loan::exclusive)) and no one does at the moment. `None` for all other memory, whose bytes can
+    /// only be copied, and for a range that is outside.
+    pub fn borrow_mut(&self, offset: u64, length: u64) -> Option<BorrowedBytes> {
+        self.check_range(offset, length).ok()?;
+        match &self.0.backing {
+            Backing::Lent(lent) => lent.borrow(to_usize(offset), to_usize(length)),
+            _ => None,
+        }
+    }
+
+    /// Whether both are views of one memory. Two memories made of one descriptor are not.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Makes bytes 0.
