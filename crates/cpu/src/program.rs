@@ -153,7 +153,10 @@ impl CpuProgram {
 
     /// Does something that takes memory. Where there is not enough, what is kept for later executions
     /// is let go of.
-    fn with_memory<T>(&self, work: impl Fn() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    fn with_memory<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
         match work() {
             Err(EngineError::MemoryLimit { .. } | EngineError::Allocation { .. }) => {
                 self.let_go();
@@ -277,9 +280,14 @@ impl Program for CpuProgram {
             Some(workspace) => workspace,
             None => self.with_memory(|| Workspace::new(&specialized.plan))?,
         };
-        let mut team = self.teams.borrow();
-        let result = specialized.plan.run(bindings, context, &mut workspace, &mut team);
-        self.teams.give_back(team);
+        let plan = &specialized.plan;
+        let result = self.with_memory(|| workspace.begin(plan, &bindings)).and_then(|()| {
+            let mut team = self.teams.borrow();
+            let result = plan.run(bindings, context, &mut workspace, &mut team);
+            self.teams.give_back(team);
+            result
+        });
+        workspace.end();
         lock(&specialized.workspaces).push(workspace);
         result
     }

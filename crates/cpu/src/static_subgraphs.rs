@@ -9,6 +9,7 @@ use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
 use crate::teams::Teams;
 use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
+use nnhal_hal::memory::BorrowedBytes;
 use nnhal_hal::model::SubgraphName;
 use nnhal_interpreter::{Accelerator, Computed, ComputedOutput, Remaining};
 use nnhal_kernels::{Team, for_each_slice};
@@ -232,9 +233,13 @@ impl Accelerator for StaticSubgraphs {
         let Ok(mut workspace) = workspace else { return Ok(None) };
         let mut outputs = Vec::with_capacity(planned.outputs.len());
         let endpoints = Values { planned: &planned, remaining, outputs: &mut outputs };
+        if workspace.begin(&planned.plan, &endpoints).is_err() {
+            return Ok(None);
+        }
         let mut team = self.teams.borrow();
         let result = planned.plan.run(endpoints, context, &mut workspace, &mut team);
         self.teams.give_back(team);
+        workspace.end();
         lock(&planned.workspaces).push(workspace);
         result?;
         Ok(Some(Computed { operations: planned.operations, outputs }))
@@ -267,6 +272,10 @@ impl Endpoints for Values<'_> {
             });
         }
         Ok(())
+    }
+
+    fn borrow(&self, _: usize, _: usize) -> Option<BorrowedBytes> {
+        None
     }
 
     fn deliver(

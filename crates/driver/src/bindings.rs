@@ -9,7 +9,7 @@ use crate::buffers::{ManagedBuffer, Storage};
 use crate::delivery_error::DeliveryError;
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
-use nnhal_hal::memory::{MemoryError, MemoryView};
+use nnhal_hal::memory::{BorrowedBytes, MemoryError, MemoryView};
 use nnhal_hal::{Memory, OperandType, OutputShape};
 use nnhal_ops::Shape;
 use std::sync::{Arc, OnceLock};
@@ -104,6 +104,20 @@ impl Bindings {
     /// The outputs, in the order of the main subgraph's.
     pub fn outputs(&self) -> &[BoundOutput] {
         &self.outputs
+    }
+
+    /// The memory that an output of `size` bytes goes to, for engines that compute it there instead of copying it; it is delivered
+    /// all the same ([`BoundOutput::begin`]), without writing to the region. `None` where others may access that memory
+    /// too, and where it has not as many bytes, or an input is there.
+    pub fn borrow_output(&self, index: usize, size: u64) -> Option<BorrowedBytes> {
+        let output = self.outputs.get(index)?;
+        let Place::Client(region) = &output.place else { return None };
+        let is_input =
+            self.inputs.iter().any(|it| it.value.as_ref().is_some_and(|it| it.overlaps(region)));
+        if region.length < size || output.file.is_some() || is_input {
+            return None;
+        }
+        region.view.borrow_mut(region.offset, size)
     }
 
     /// What was delivered, after the program has run: an entry per output, in order.
@@ -211,6 +225,12 @@ impl Region {
     /// Whether a file system decides how long it takes to read and write.
     fn is_slow(&self) -> bool {
         !self.view.is_mapped() && self.length > 0
+    }
+
+    /// Whether both have some bytes of one memory.
+    fn overlaps(&self, other: &Self) -> bool {
+        let ends = [self, other].map(|it| it.offset.saturating_add(it.length));
+        self.view.is_same(&other.view) && self.offset < ends[1] && other.offset < ends[0]
     }
 
     /// The memory that the bytes are in.

@@ -1,4 +1,4 @@
-//! [`Arena`]: shared memory for the arguments of runs, kept from one run to the next.
+//! [`Arena`]: memory for the arguments of runs, kept from one run to the next.
 
 use crate::error::{Error, Result};
 use nnhal_hal::memory::MemoryView;
@@ -13,6 +13,16 @@ pub(crate) struct Arena {
     memory: Memory,
     view: MemoryView,
     slots: Vec<Slot>,
+    sharing: Sharing,
+}
+
+/// Whether other processes can have the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They can: the device may be in one.
+    Shared,
+    /// The device is in this process, and can write outputs where they are to be.
+    Private,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +33,7 @@ struct Slot {
 
 impl Arena {
     /// With room for this many bytes in each slot, all 0.
-    pub(crate) fn new(capacities: &[usize]) -> Result<Self> {
+    pub(crate) fn new(capacities: &[usize], sharing: Sharing) -> Result<Self> {
         let mut slots = Vec::with_capacity(capacities.len());
         let mut end = 0_u64;
         for capacity in capacities {
@@ -35,8 +45,11 @@ impl Arena {
         if u32::try_from(end).is_err() {
             return Err(Error::ArgumentsTooLarge { bytes: end });
         }
-        let memory = Memory::allocate(end.max(1))?;
-        Ok(Self { view: memory.view()?, memory, slots })
+        let memory = match sharing {
+            Sharing::Shared => Memory::allocate(end.max(1))?,
+            Sharing::Private => Memory::private(end.max(1))?,
+        };
+        Ok(Self { view: memory.view()?, memory, slots, sharing })
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -53,7 +66,7 @@ impl Arena {
     pub(crate) fn grow(&mut self, wanted: impl Iterator<Item = usize>) -> Result<()> {
         let capacities: Vec<usize> =
             self.slots.iter().zip(wanted).map(|(slot, wanted)| slot.capacity.max(wanted)).collect();
-        let grown = Self::new(&capacities)?;
+        let grown = Self::new(&capacities, self.sharing)?;
         for (old, new) in self.slots.iter().zip(&grown.slots) {
             let bytes = self.view.read_to_vec(old.offset.into(), old.capacity as u64)?;
             grown.view.write(new.offset.into(), &bytes)?;
@@ -95,21 +108,28 @@ mod tests {
 
     #[test]
     fn growing_keeps_what_slots_hold() {
-        let mut arena = Arena::new(&[3, 100, 0]).unwrap();
-        arena.write(0, &[1, 2, 3]).unwrap();
-        arena.write(1, &[7; 100]).unwrap();
-        arena.grow([1000, 0, 5].into_iter()).unwrap();
-        let (mut first, mut second) = ([0; 3], [0; 100]);
-        arena.read(0, &mut first).unwrap();
-        arena.read(1, &mut second).unwrap();
-        assert_eq!((first, second), ([1, 2, 3], [7; 100]));
-        assert_eq!([0, 1, 2].map(|slot| arena.capacity(slot)), [1000, 100, 5]);
+        for sharing in [Sharing::Shared, Sharing::Private] {
+            let mut arena = Arena::new(&[3, 100, 0], sharing).unwrap();
+            arena.write(0, &[1, 2, 3]).unwrap();
+            arena.write(1, &[7; 100]).unwrap();
+            arena.grow([1000, 0, 5].into_iter()).unwrap();
+            let (mut first, mut second) = ([0; 3], [0; 100]);
+            arena.read(0, &mut first).unwrap();
+            arena.read(1, &mut second).unwrap();
+            assert_eq!((first, second), ([1, 2, 3], [7; 100]));
+            assert_eq!([0, 1, 2].map(|slot| arena.capacity(slot)), [1000, 100, 5]);
+            let can_be_borrowed = arena.view.borrow_mut(0, 1).is_some();
+            assert_eq!(can_be_borrowed, sharing == Sharing::Private);
+        }
     }
 
     #[test]
     fn more_than_32_bits_address_is_refused() {
         for capacities in [&[1 << 33][..], &[usize::MAX, 1], &[3 << 30, 3 << 30]] {
-            assert!(matches!(Arena::new(capacities), Err(Error::ArgumentsTooLarge { .. })));
+            assert!(matches!(
+                Arena::new(capacities, Sharing::Shared),
+                Err(Error::ArgumentsTooLarge { .. })
+            ));
         }
     }
 }

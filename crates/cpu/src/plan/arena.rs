@@ -1,17 +1,45 @@
-//! [`StepMemory`]: a step's operands as slices of the arena and of constants.
+//! [`StepMemory`]: a step's operands as slices of the arena, of outputs beside it and of constants.
 
 use super::{Location, Step};
+use nnhal_hal::memory::BorrowedBytes;
 use nnhal_kernels::{InputBytes, Lines, MOST_WRITTEN};
 use std::ops::Range;
 
 /// The memory of a plan while a step runs.
 pub(crate) struct StepMemory<'run> {
     pub(crate) arena: &'run mut [u8],
+    /// Of the outputs that are not in the arena, in the order of their ranges.
+    pub(crate) beside: &'run mut [OutputMemory],
     pub(crate) constants: &'run [Lines],
     pub(crate) step: &'run Step,
 }
 
-/// The operands of a step: slices of one arena, of which those to be written overlap nothing.
+/// The memory of an output that is not in the arena.
+#[derive(Debug)]
+pub(crate) enum OutputMemory {
+    /// Where the caller wants it.
+    Borrowed(BorrowedBytes),
+    /// From where it is copied there.
+    Own(Lines),
+}
+
+impl OutputMemory {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Own(lines) => lines.elements(),
+        }
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Own(lines) => lines.elements_mut(),
+        }
+    }
+}
+
+/// The operands of a step: slices of its memory, of which those to be written overlap nothing.
 #[derive(Default)]
 pub(crate) struct Parts<'run> {
     pub(crate) inputs: Inputs<'run>,
@@ -25,27 +53,54 @@ impl<'run> StepMemory<'run> {
     /// # Panics
     /// If outputs overlap each other, or there are more than fit: a defect of the planner.
     pub(crate) fn split(self, parts: &mut Parts<'run>) {
-        let Self { arena, constants, step } = self;
-        parts.inputs.sources = &step.order.read;
+        let Self { arena, beside, constants, step } = self;
+        let order = &step.order;
+        parts.inputs.sources = &order.read;
         parts.inputs.constants = constants;
-        let (mut rest, mut at) = (arena, 0);
-        for (gap, index) in step.order.written.iter().enumerate() {
-            let Range { start, end } = *step.outputs.get(*index).unwrap_or(&step.scratch);
-            let (before, tail) = std::mem::take(&mut rest).split_at_mut(start - at);
-            let (own, tail) = tail.split_at_mut(end - start);
-            parts.inputs.gaps[gap] = before;
-            parts.written[*index] = own;
-            (rest, at) = (tail, end);
-        }
-        parts.inputs.gaps[step.order.written.len()] = rest;
+        parts.split_around(arena, (0, 0), step, 0..order.in_arena);
+        let Some((index, start)) = order.beside else {
+            parts.inputs.beside[0] = beside;
+            return;
+        };
+        let (before, rest) = beside.split_at_mut(index);
+        let [own, behind @ ..] = rest else { return };
+        parts.inputs.beside = [before, behind];
+        // The gap behind what is written in the arena comes before those beside it.
+        let begin = (start, order.in_arena + 1);
+        parts.split_around(own.bytes_mut(), begin, step, order.in_arena..order.written.len());
     }
 }
 
-/// How the operands of a step are in the arena: what is written, and the gaps before, between and behind.
+impl<'run> Parts<'run> {
+    /// Takes what is written out of memory that begins at `at`; the rest are gaps, from this number on.
+    fn split_around(
+        &mut self,
+        mut rest: &'run mut [u8],
+        (mut at, mut gap): (usize, usize),
+        step: &Step,
+        written: Range<usize>,
+    ) {
+        for index in &step.order.written[written] {
+            let Range { start, end } = *step.outputs.get(*index).unwrap_or(&step.scratch);
+            let (before, tail) = std::mem::take(&mut rest).split_at_mut(start - at);
+            let (own, tail) = tail.split_at_mut(end - start);
+            self.inputs.gaps[gap] = before;
+            self.written[*index] = own;
+            (rest, at, gap) = (tail, end, gap + 1);
+        }
+        self.inputs.gaps[gap] = rest;
+    }
+}
+
+/// How the operands of a step are in memory: what is written, and the gaps before, between and behind.
 #[derive(Debug)]
 pub(super) struct Order {
     /// The outputs, and behind them the scratch memory, in the order in which they are there.
     written: Vec<usize>,
+    /// How many of them are in the arena.
+    in_arena: usize,
+    /// The memory beside the arena that the others are in, and where that begins.
+    beside: Option<(usize, usize)>,
     /// By input.
     read: Vec<Source>,
 }
@@ -59,26 +114,57 @@ pub(super) enum Source {
     Constant(usize, usize),
     /// These bytes of the gap with this number.
     Gap(usize, Range<usize>),
+    /// These bytes of an output that is not in the arena: the one of this number before, or behind, the one that is written.
+    Beside([usize; 2], Range<usize>),
     /// It overlaps what is written: the kernel changes it in place and does not ask for it, or it is a defect of the planner.
     Written,
 }
 
+/// Which of the ranges beside the arena has these bytes.
+fn find_beside(beside: &[Range<usize>], bytes: &Range<usize>) -> Option<usize> {
+    let index = beside.partition_point(|it| it.start <= bytes.start).checked_sub(1)?;
+    (bytes.end <= beside[index].end).then_some(index)
+}
+
 impl Order {
+    /// `beside` are the ranges of outputs that are not in the arena, all behind it; of these a step writes into one at most.
     pub(super) fn new(
         inputs: &[Location],
         outputs: &[Range<usize>],
         scratch: &Range<usize>,
+        beside: &[Range<usize>],
     ) -> Self {
         let range = |index: &usize| outputs.get(*index).unwrap_or(scratch);
         let mut written: Vec<usize> = (0..=outputs.len()).collect();
         written.sort_by_key(|index| (range(index).start, range(index).end));
-        let begins = std::iter::once(0).chain(written.iter().map(|index| range(index).end));
-        let ends = written.iter().map(|index| range(index).start).chain([usize::MAX]);
-        let gaps: Vec<(usize, usize)> = begins.zip(ends).collect();
+        let place = |index: &usize| find_beside(beside, range(index));
+        let in_arena = written.partition_point(|index| place(index).is_none());
+        let own = written.last().and_then(place);
+        // Where gaps begin and end: of the arena, then of the memory beside it.
+        let mut gaps = Vec::with_capacity(written.len() + 2);
+        let end_of_arena = beside.first().map_or(usize::MAX, |it| it.start);
+        let whole = own.map_or(0..0, |own| beside[own].clone());
+        for (all, written) in
+            [(0..end_of_arena, &written[..in_arena]), (whole, &written[in_arena..])]
+        {
+            let begins = std::iter::once(all.start).chain(written.iter().map(|it| range(it).end));
+            let ends = written.iter().map(|it| range(it).start).chain([all.end]);
+            gaps.extend(begins.zip(ends));
+        }
         let read = |input: &Location| match input {
             Location::Nowhere => Source::Nowhere,
             Location::Constant(constant, length) => Source::Constant(*constant, *length),
             Location::Arena(input) => {
+                if let Some(index) = find_beside(beside, input)
+                    && own != Some(index)
+                {
+                    let start = beside[index].start;
+                    let at = match own {
+                        Some(own) if index > own => [1, index - own - 1],
+                        _ => [0, index],
+                    };
+                    return Source::Beside(at, input.start - start..input.end - start);
+                }
                 let is_in =
                     |(begin, end): &(usize, usize)| *begin <= input.start && input.end <= *end;
                 gaps.iter().position(is_in).map_or(Source::Written, |gap| {
@@ -88,15 +174,18 @@ impl Order {
             }
         };
         let read = inputs.iter().map(read).collect();
-        Self { written, read }
+        let beside = own.map(|own| (own, beside[own].start));
+        Self { written, in_arena, beside, read }
     }
 }
 
 /// The inputs of a step.
 #[derive(Default)]
 pub(crate) struct Inputs<'run> {
-    /// What is not written.
-    gaps: [&'run [u8]; MOST_WRITTEN + 1],
+    /// What is not written, of the arena and of the memory beside it that is.
+    gaps: [&'run [u8]; MOST_WRITTEN + 2],
+    /// The memory before and behind that.
+    beside: [&'run [OutputMemory]; 2],
     sources: &'run [Source],
     constants: &'run [Lines],
 }
@@ -119,6 +208,9 @@ impl<'run> Inputs<'run> {
                 Some(&self.constants[*constant].elements::<u8>()[..*length])
             }
             Source::Gap(gap, bytes) => Some(&self.gaps[*gap][bytes.clone()]),
+            Source::Beside([side, index], bytes) => {
+                Some(&self.beside[*side][*index].bytes()[bytes.clone()])
+            }
             Source::Written => panic!("inputs are disjoint from outputs"),
         }
     }

@@ -37,7 +37,7 @@ impl ControlFlow {
     /// The step's inputs are the condition and what the inputs of branches are, the outputs what those of a branch are.
     fn run_branch(
         &self,
-        StepMemory { arena, constants, step }: StepMemory<'_>,
+        StepMemory { arena, constants, step, .. }: StepMemory<'_>,
         run: &mut Run<'_>,
     ) -> Result<(), EngineError> {
         let is_true = step.inputs.first().is_some_and(|it| it.is_true(arena, constants));
@@ -134,10 +134,10 @@ impl Plan {
         round: Round,
         run: &mut Run<'_>,
     ) -> Result<(), EngineError> {
-        let Some(observer) = run.observer else { return self.run_steps(arena, run) };
+        let Some(observer) = run.observer else { return self.run_steps(arena, &mut [], run) };
         let observer = InRounds { observer, rounds: &[round] };
         let Run { team, budget, ledger, .. } = run;
-        self.run_steps(arena, &mut Run { team, budget, ledger, observer: Some(&observer) })
+        self.run_steps(arena, &mut [], &mut Run { team, budget, ledger, observer: Some(&observer) })
     }
 
     /// What no step reads, and is not given out, need not be copied in.

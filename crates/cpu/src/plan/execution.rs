@@ -1,11 +1,13 @@
 //! Running a plan.
 
-use super::arena::StepMemory;
+use super::arena::{OutputMemory, StepMemory};
 use super::{Location, Plan, Run, Step};
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
-    Bindings, Budget, Charge, DeliveryError, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
+    Bindings, Budget, Charge, DeliveryError, Destination, EngineError, MemoryUse, ObservedOutput,
+    RunContext,
 };
+use nnhal_hal::memory::BorrowedBytes;
 use nnhal_kernels::elementwise::{f16_to_f32_in_place, f32_to_f16};
 use nnhal_kernels::{InstructionSet, Lines, Team, for_each_slice};
 use std::ops::Range;
@@ -16,7 +18,11 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     arena: Lines,
-    _charge: Charge,
+    /// The memory of outputs beside it during an execution.
+    beside: Vec<OutputMemory>,
+    /// For those that are not in the caller's memory; `None` as long as none was needed.
+    own: Vec<Option<Lines>>,
+    charge: Charge,
 }
 
 impl Workspace {
@@ -27,14 +33,65 @@ impl Workspace {
         let charge = plan.ledger.charge(wanted, user)?;
         let arena = Lines::try_with_bytes(plan.arena_bytes);
         let arena = arena.map_err(|_| EngineError::Allocation { user, wanted })?;
-        Ok(Self { arena, _charge: charge })
+        let own = plan.beside.iter().map(|_| None).collect();
+        Ok(Self { arena, beside: Vec::new(), own, charge })
     }
+
+    /// Gets the memory of the outputs beside the arena: the caller's, where that can be written while the plan runs.
+    /// To be called before an execution.
+    ///
+    /// # Errors
+    /// There is no memory for the others.
+    pub(crate) fn begin(
+        &mut self,
+        plan: &Plan,
+        endpoints: &impl Endpoints,
+    ) -> Result<(), EngineError> {
+        self.end();
+        for ((output, range), own) in plan.beside.iter().zip(&mut self.own) {
+            let borrowed = endpoints.borrow(*output, range.len()).filter(|it| is_aligned(it));
+            if let Some(borrowed) = borrowed {
+                self.beside.push(OutputMemory::Borrowed(borrowed));
+                continue;
+            }
+            if own.is_none() {
+                let (user, wanted) = (MemoryUse::Values, range.len() as u64);
+                let charged = self.charge.bytes();
+                self.charge.grow(wanted, user)?;
+                let lines = Lines::try_with_bytes(range.len()).map_err(|_| {
+                    self.charge.shrink_to(charged);
+                    EngineError::Allocation { user, wanted }
+                })?;
+                *own = Some(lines);
+            }
+            self.beside.extend(own.take().map(OutputMemory::Own));
+        }
+        Ok(())
+    }
+
+    /// Gives back what the caller's is, and keeps what is not. To be called after an execution.
+    pub(crate) fn end(&mut self) {
+        for (own, output) in self.own.iter_mut().zip(self.beside.drain(..)) {
+            if let OutputMemory::Own(lines) = output {
+                *own = Some(lines);
+            }
+        }
+    }
+}
+
+/// Whether kernels can write any elements there.
+fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(align_of::<u128>())
 }
 
 /// Where a plan's inputs come from, and where its outputs go.
 pub(crate) trait Endpoints {
     /// Copies the bytes of an input, as models have them.
     fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError>;
+
+    /// The memory that an output of this many bytes is to be in, if it can be written while the plan runs. It is delivered all the
+    /// same, as [`OutputBytes::InPlace`].
+    fn borrow(&self, output: usize, length: usize) -> Option<BorrowedBytes>;
 
     /// Takes an output, as long as the budget lasts.
     fn deliver(
@@ -50,6 +107,8 @@ pub(crate) trait Endpoints {
 /// An output of a plan.
 #[derive(Clone, Copy)]
 pub(crate) enum OutputBytes<'run> {
+    /// It is where it is to be; its number of bytes.
+    InPlace(usize),
     /// As models have it.
     Ready(&'run [u8]),
     /// Floats of 32 bits that models have as floats of 16 bits, and what makes those of them.
@@ -60,6 +119,7 @@ impl OutputBytes<'_> {
     /// Number of bytes, as models have them.
     fn length(&self) -> usize {
         match self {
+            Self::InPlace(length) => *length,
             Self::Ready(bytes) => bytes.len(),
             Self::Wide(bytes, _) => bytes.len() / 2,
         }
@@ -71,6 +131,7 @@ impl OutputBytes<'_> {
     /// The budget is used up before, or there is no memory.
     pub(crate) fn into_vec(self, budget: &Budget) -> Result<Vec<u8>, EngineError> {
         match self {
+            Self::InPlace(_) => Ok(Vec::new()),
             Self::Ready(bytes) => {
                 let mut copy = reserve(bytes.len())?;
                 for block in budget.blocks(bytes.len()) {
@@ -89,6 +150,10 @@ impl Endpoints for &Bindings {
         self.inputs()[input].value().map_or(Ok(()), |region| read(region, bytes, team))
     }
 
+    fn borrow(&self, output: usize, length: usize) -> Option<BorrowedBytes> {
+        self.borrow_output(output, length as u64)
+    }
+
     fn deliver(
         &mut self,
         output: usize,
@@ -98,15 +163,19 @@ impl Endpoints for &Bindings {
         budget: &Budget,
     ) -> Result<(), EngineError> {
         let bound = &self.outputs()[output];
-        match bound.begin(dimensions, bytes.length() as u64)? {
-            Destination::Region(region) => write(output, &region, bytes, team, budget),
-            Destination::TooShort | Destination::NotWanted => Ok(()),
+        let destination = bound.begin(dimensions, bytes.length() as u64)?;
+        match (destination, bytes) {
+            (Destination::TooShort | Destination::NotWanted, _) | (_, OutputBytes::InPlace(_)) => {
+                Ok(())
+            }
+            (Destination::Region(region), bytes) => write(output, &region, bytes, team, budget),
         }
     }
 }
 
 impl Plan {
-    /// Computes the outputs for inputs that have the dimensions that the plan is for.
+    /// Computes the outputs for inputs that have the dimensions that the plan is for. The workspace has been
+    /// [begun](Workspace::begin).
     pub(crate) fn run(
         &self,
         endpoints: impl Endpoints,
@@ -123,6 +192,7 @@ impl Plan {
         result
     }
 
+    /// Copies inputs, runs the steps and delivers outputs.
     fn run_awake(
         &self,
         mut endpoints: impl Endpoints,
@@ -130,11 +200,15 @@ impl Plan {
         workspace: &mut Workspace,
         team: &mut Team,
     ) -> Result<(), EngineError> {
-        let arena = workspace.arena.elements_mut::<u8>();
+        let Workspace { arena, beside, .. } = workspace;
+        let arena = arena.elements_mut::<u8>();
         let span = tracing::trace_span!("inputs").entered();
         for (index, input) in self.inputs.iter().enumerate() {
             let Some(range) = &input.range else { continue };
-            let bytes = &mut arena[range.clone()];
+            let bytes = match self.find_beside(range) {
+                Some((output, range)) => &mut beside[output].bytes_mut()[range],
+                None => &mut arena[range.clone()],
+            };
             if input.is_float16 {
                 let half = bytes.len() / 2;
                 endpoints.read(index, &mut bytes[half..], team)?;
@@ -145,34 +219,67 @@ impl Plan {
         }
         drop(span);
         let (budget, observer) = (context.budget, context.observer);
-        self.run_steps(arena, &mut Run { team, budget, ledger: &self.ledger, observer })?;
+        let run = &mut Run { team: &mut *team, budget, ledger: &self.ledger, observer };
+        self.run_steps(arena, beside, run)?;
         let _span = tracing::trace_span!("outputs").entered();
         for (index, output) in self.outputs.iter().enumerate() {
-            let bytes = match &output.location {
-                Location::Nowhere => &[],
+            let (bytes, is_in_place) = match &output.location {
+                Location::Nowhere => (&[][..], false),
                 Location::Constant(constant, length) => {
-                    &self.constants[*constant].elements::<u8>()[..*length]
+                    (&self.constants[*constant].elements::<u8>()[..*length], false)
                 }
-                Location::Arena(range) => &arena[range.clone()],
+                Location::Arena(range) => {
+                    let place = self.find_beside(range).map(|(output, _)| &beside[output]);
+                    let is_in_place = matches!(place, Some(OutputMemory::Borrowed(_)));
+                    (self.bytes(range, arena, beside), is_in_place)
+                }
             };
             let bytes = match output.is_float16 {
                 true => OutputBytes::Wide(bytes, self.set),
+                false if is_in_place => OutputBytes::InPlace(bytes.len()),
                 false => OutputBytes::Ready(bytes),
             };
             endpoints.deliver(index, &output.dimensions, bytes, team, context.budget)?;
         }
         Ok(())
     }
+
+    /// Which of the outputs beside the arena has these bytes, and where in its memory.
+    fn find_beside(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
+        let index = self.beside.partition_point(|(_, it)| it.start <= range.start);
+        let index = index.checked_sub(1)?;
+        let Range { start, .. } = self.beside[index].1;
+        Some((index, range.start - start..range.end - start))
+    }
+
+    /// Bytes of the arena, or of an output beside it.
+    fn bytes<'run>(
+        &self,
+        range: &Range<usize>,
+        arena: &'run [u8],
+        beside: &'run [OutputMemory],
+    ) -> &'run [u8] {
+        match self.find_beside(range) {
+            Some((output, range)) => &beside[output].bytes()[range],
+            None => &arena[range.clone()],
+        }
+    }
 }
 
 impl Plan {
     /// Runs the steps, whose inputs are in the arena already, as outputs are then.
-    pub(super) fn run_steps(&self, arena: &mut [u8], run: &mut Run<'_>) -> Result<(), EngineError> {
+    pub(super) fn run_steps(
+        &self,
+        arena: &mut [u8],
+        beside: &mut [OutputMemory],
+        run: &mut Run<'_>,
+    ) -> Result<(), EngineError> {
         for step in &self.steps {
             run.budget.check()?;
             let span = step.span();
             let started = run.observer.map(|_| Instant::now());
-            step.kernel.run(StepMemory { arena, constants: &self.constants, step }, run)?;
+            let memory = StepMemory { arena, beside, constants: &self.constants, step };
+            step.kernel.run(memory, run)?;
             if run.team.is_stopped() {
                 // Not all of what the step should have written is there.
                 run.budget.check_inside()?;
@@ -183,7 +290,7 @@ impl Plan {
                 if step.kernel.plans().is_empty() {
                     observer.duration(step.place, started.elapsed());
                 }
-                step.tell(arena, observer, self.set);
+                step.tell(|range| self.bytes(range, arena, beside), observer, self.set);
             }
         }
         Ok(())
@@ -197,10 +304,15 @@ impl Step {
     }
 
     /// Tells an observer of the outputs.
-    fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer, set: InstructionSet) {
+    fn tell<'run>(
+        &self,
+        bytes: impl Fn(&Range<usize>) -> &'run [u8],
+        observer: &dyn nnhal_driver::Observer,
+        set: InstructionSet,
+    ) {
         for (output, (range, observed)) in self.outputs.iter().zip(&self.observed).enumerate() {
             let Some(observed) = observed else { continue };
-            let bytes = &arena[range.clone()];
+            let bytes = bytes(range);
             let is_float16 = observed.operand_type == nnhal_hal::OperandType::TensorFloat16;
             let narrowed = is_float16.then(|| {
                 let mut halves = vec![0; bytes.len() / 4];
@@ -253,6 +365,7 @@ fn write(
     let length = bytes.length();
     let failure = OnceLock::new();
     let copy = |part: Range<usize>| match bytes {
+        OutputBytes::InPlace(_) => Ok(()),
         OutputBytes::Ready(bytes) => region.write(part.start as u64, &bytes[part]),
         OutputBytes::Wide(bytes, set) => {
             let mut offset = part.start as u64;

@@ -1,12 +1,15 @@
 //! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
 
-use super::Inputs;
+use super::{Caller, Draft};
 use crate::graph::{Graph, Node, Origin, ValueId, Work, parts};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
 
 /// Index of a buffer: a piece of the arena that belongs to values, or to a step's scratch memory.
 pub(crate) type BufferId = usize;
+
+/// Outputs of fewer bytes are copied to where the caller wants them.
+const LEAST_BESIDE: usize = 64 << 10;
 
 /// Which buffer each value is in, and how.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl Layout {
     /// - tensors with a part replaced, which are where the tensor is, if no one else reads that;
     /// - what is concatenated and read by no one else, which is where it is to be, if what
     ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
-    pub(crate) fn new(graph: &Graph<'_>, kept: Inputs) -> Self {
+    pub(crate) fn new(graph: &Graph<'_>, caller: Caller) -> Self {
         let own = |buffer| Place { buffer, offset: 0, stride: None };
         let mut layout = Self { places: (0..graph.values.len()).map(own).collect() };
         let reads = graph.reads();
@@ -58,7 +61,7 @@ impl Layout {
                 Work::View => 0,
                 Work::Part(first) => first,
                 Work::RowUpdate | Work::Operation(AnyOperation::DynamicUpdateSlice(_))
-                    if layout.may_change(graph, node, kept, &reads, &producers) =>
+                    if layout.may_change(graph, node, caller, &reads, &producers) =>
                 {
                     0
                 }
@@ -76,6 +79,43 @@ impl Layout {
         value != other && self.places[value].buffer == self.places[other].buffer
     }
 
+    /// Outputs that are large and have a buffer of their own, with that buffer: they can be in the caller's memory instead of the
+    /// arena. No step writes two of them.
+    pub(crate) fn outputs_beside(
+        &self,
+        graph: &Graph<'_>,
+        drafts: &[Draft],
+    ) -> Vec<(usize, BufferId)> {
+        let mut found = Vec::new();
+        let mut outputs = vec![0; self.buffers()];
+        for (output, id) in graph.outputs.iter().enumerate() {
+            let (value, place) = (&graph.values[*id], &self.places[*id]);
+            let is_there = matches!(value.origin, Origin::Input(_) | Origin::Computed);
+            let is_whole = place.offset == 0
+                && place.stride.is_none()
+                && graph.values[place.buffer].bytes() == value.bytes();
+            let is_wanted = is_there && is_whole && !value.is_float16();
+            if is_wanted && value.bytes() >= LEAST_BESIDE {
+                found.push((output, place.buffer));
+            }
+            outputs[place.buffer] += 1;
+        }
+        found.retain(|(_, buffer)| outputs[*buffer] == 1);
+        let mut is_beside = vec![false; self.buffers()];
+        found.iter().for_each(|(_, buffer)| is_beside[*buffer] = true);
+        for draft in drafts {
+            let mut first = None;
+            for output in &draft.outputs {
+                let buffer = self.places[*output].buffer;
+                if is_beside[buffer] && *first.get_or_insert(buffer) != buffer {
+                    is_beside[buffer] = false;
+                }
+            }
+        }
+        found.retain(|(_, buffer)| is_beside[*buffer]);
+        found
+    }
+
     /// A view that has got its place gives it to what it shows, if no one else looks at that.
     fn see_through(&mut self, graph: &Graph<'_>, node: &Node, reads: &[usize]) {
         let (shown, view) = (node.inputs[0], node.outputs[0]);
@@ -90,7 +130,7 @@ impl Layout {
         &self,
         graph: &Graph<'_>,
         node: &Node,
-        kept: Inputs,
+        caller: Caller,
         reads: &[usize],
         producers: &[Option<&Node>],
     ) -> bool {
@@ -103,7 +143,7 @@ impl Layout {
         match graph.values[shown].origin {
             Origin::Computed => !is_part(shown, producers),
             // What comes out of a loop's body takes the place of what went in, if something does.
-            Origin::Input(input) => kept == Inputs::LeaveRoom || input < graph.outputs.len(),
+            Origin::Input(input) => caller != Caller::Body || input < graph.outputs.len(),
             Origin::Constant(_) | Origin::Omitted => false,
         }
     }

@@ -1,6 +1,6 @@
 //! Where buffers are in the arena.
 
-use super::Inputs;
+use super::Caller;
 use super::layout::{BufferId, Layout};
 use crate::graph::{Graph, Origin, ValueId};
 use nnhal_kernels::LINE_BYTES;
@@ -13,7 +13,10 @@ use std::ops::Range;
 pub(crate) struct Memory {
     /// Where each buffer is: those of values, then those of scratch memory by step.
     pub(crate) ranges: Vec<Range<usize>>,
+    /// Of the arena.
     pub(crate) bytes: usize,
+    /// Of the arena and of what is behind it.
+    pub(crate) all_bytes: usize,
 }
 
 impl Layout {
@@ -23,14 +26,15 @@ impl Layout {
     }
 
     /// Places for buffers, of which those that are needed at the same time do not overlap. `uses`
-    /// are the values that each step reads and writes, `scratch` the bytes it needs beside them. `None` if
-    /// no address space has room for them.
+    /// are the values that each step reads and writes, `scratch` the bytes it needs beside them. The buffers in `beside` are
+    /// behind the arena, in this order. `None` if no address space has room for them.
     pub(crate) fn assign(
         &self,
         graph: &Graph<'_>,
         uses: Vec<Vec<ValueId>>,
         scratch: &[usize],
-        inputs: Inputs,
+        caller: Caller,
+        beside: &[BufferId],
     ) -> Option<Memory> {
         let mut needs = vec![Need::default(); self.buffers() + scratch.len()];
         for (id, value) in graph.values.iter().enumerate() {
@@ -42,7 +46,7 @@ impl Layout {
             if matches!(value.origin, Origin::Input(_)) {
                 // Inputs are there before the first step.
                 need.at(0);
-                if inputs == Inputs::Stay {
+                if caller == Caller::Body {
                     need.at(uses.len());
                 }
             }
@@ -62,7 +66,17 @@ impl Layout {
             need.bytes = *bytes;
             need.at(step);
         }
-        place_all(&needs)
+        let own: Vec<usize> =
+            beside.iter().map(|id| std::mem::take(&mut needs[*id].bytes)).collect();
+        let mut memory = place_all(&needs)?;
+        for (id, bytes) in beside.iter().zip(own) {
+            // A line lies between, so that it is known of what has no bytes, too, where it is.
+            let start = memory.all_bytes.checked_add(LINE_BYTES)?;
+            let end = start.checked_add(bytes)?;
+            memory.all_bytes = end.checked_next_multiple_of(LINE_BYTES)?;
+            memory.ranges[*id] = start..end;
+        }
+        Some(memory)
     }
 }
 
@@ -146,7 +160,7 @@ fn place_largest_first(
         let at = placed.partition_point(|(other, _)| other.start < start);
         placed.insert(at, (start..end, (first, last)));
     }
-    Ok(Some(Memory { ranges, bytes: end_of_all }))
+    Ok(Some(Memory { ranges, bytes: end_of_all, all_bytes: end_of_all }))
 }
 
 /// Step by step, each at the smallest place that is free then; its bytes are free again behind its
@@ -179,7 +193,7 @@ fn place_in_order(needs: &[Need]) -> Option<Memory> {
         end_of_all = end_of_all.max(ranges[id].end);
         in_use.push(Reverse((last, id)));
     }
-    Some(Memory { ranges, bytes: end_of_all })
+    Some(Memory { ranges, bytes: end_of_all, all_bytes: end_of_all })
 }
 
 /// Parts of the arena that are free, none beside another.

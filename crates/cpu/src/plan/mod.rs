@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     outputs: Vec<Output>,
     pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
+    /// Outputs that are not in the arena, and their ranges, which are behind it.
+    beside: Vec<(usize, Range<usize>)>,
     /// Whether an execution takes no longer than waking a thread does, so far as is known.
     is_small: bool,
     /// For the floats of 16 bits of inputs and outputs.
@@ -96,7 +98,7 @@ pub(crate) enum Location {
     Nowhere,
     /// Bytes of the constant with this index.
     Constant(usize, usize),
-    /// These bytes of the arena.
+    /// These bytes of the arena, or of an output behind it.
     Arena(Range<usize>),
 }
 
@@ -134,16 +136,7 @@ impl Plan {
         let operands = graph.values.len();
         let processor = (settings.instruction_set, settings.threads);
         passes::run(&mut graph, settings.passes, processor, budget, |_, _, _| ())?;
-        Self::of_rewritten(
-            graph,
-            operands,
-            settings,
-            ledger,
-            team,
-            budget,
-            saved,
-            Inputs::LeaveRoom,
-        )
+        Self::of_rewritten(graph, operands, settings, ledger, team, budget, saved, Caller::Request)
     }
 
     /// Lowers a graph that passes have rewritten, of which this many values are operands.
@@ -159,24 +152,24 @@ impl Plan {
         team: &mut Team,
         budget: &Budget,
         saved: Option<&[Bytes]>,
-        kept: Inputs,
+        caller: Caller,
     ) -> Result<(Self, Origins), EngineError> {
         let mut control_flow = Vec::with_capacity(graph.control_flow.len());
         for graph::ControlFlow { kind, graphs } in std::mem::take(&mut graph.control_flow) {
-            let plan = |(graph, kept)| {
+            let plan = |(graph, caller)| {
                 let plan =
-                    Self::of_rewritten(graph, 0, settings, ledger, team, budget, None, kept)?;
+                    Self::of_rewritten(graph, 0, settings, ledger, team, budget, None, caller)?;
                 Ok::<_, EngineError>(plan.0)
             };
-            let kept = match kind {
-                ControlFlowKind::If => [Inputs::LeaveRoom; 2],
-                ControlFlowKind::While => [Inputs::LeaveRoom, Inputs::Stay],
+            let callers = match kind {
+                ControlFlowKind::If => [Caller::Branch; 2],
+                ControlFlowKind::While => [Caller::Branch, Caller::Body],
             };
-            let plans: Result<_, _> = graphs.into_iter().zip(kept).map(plan).collect();
+            let plans: Result<_, _> = graphs.into_iter().zip(callers).map(plan).collect();
             control_flow.push(Arc::new(ControlFlow::new(kind, plans?)));
         }
         budget.check()?;
-        let layout = Layout::new(&graph, kept);
+        let layout = Layout::new(&graph, caller);
         let builder = Builder {
             graph: &graph,
             settings,
@@ -190,7 +183,7 @@ impl Plan {
         };
         let Lowered { drafts, weight_bytes, packed, charges } =
             lowering::lower_all(&builder, ledger, team, budget, saved)?;
-        let (plan, places) = builder.finish(drafts, weight_bytes, charges, budget, kept)?;
+        let (plan, places) = builder.finish(drafts, weight_bytes, charges, budget, caller)?;
         let (constants, charge) = origins::of_constants(graph, operands, &places, ledger)?;
         Ok((plan, Origins { constants, packed, _charge: charge }))
     }
@@ -347,13 +340,15 @@ pub(crate) struct Builder<'build, 'source> {
     pub(crate) control_flow: Vec<Arc<ControlFlow>>,
 }
 
-/// What becomes of the bytes of a plan's inputs.
+/// Who runs a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inputs {
-    /// Others may take their place when no step reads them any more.
-    LeaveRoom,
-    /// They are the same afterwards.
-    Stay,
+pub(crate) enum Caller {
+    /// An execution, which may have outputs written into the caller's memory.
+    Request,
+    /// An IF, or the condition of a WHILE.
+    Branch,
+    /// The body of a WHILE: inputs are the same afterwards.
+    Body,
 }
 
 impl Builder<'_, '_> {
@@ -428,7 +423,7 @@ impl Builder<'_, '_> {
         weight_bytes: Vec<usize>,
         mut charges: Vec<Charge>,
         budget: &Budget,
-        kept: Inputs,
+        caller: Caller,
     ) -> Result<(Plan, ConstantPlaces), EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
@@ -437,12 +432,22 @@ impl Builder<'_, '_> {
             });
             inputs.chain(draft.outputs.iter().copied()).collect()
         });
-        let memory = self.layout.assign(self.graph, uses.collect(), &scratch, kept);
+        // Control flow copies what it begins with and gives within the arena.
+        let has_control_flow = drafts.iter().any(|draft| !draft.kernel.plans().is_empty());
+        let beside = match caller {
+            Caller::Request if !has_control_flow => self.layout.outputs_beside(self.graph, &drafts),
+            _ => Vec::new(),
+        };
+        let buffers_beside: Vec<BufferId> = beside.iter().map(|(_, buffer)| *buffer).collect();
+        let memory =
+            self.layout.assign(self.graph, uses.collect(), &scratch, caller, &buffers_beside);
         budget.check()?;
         // The first execution shall not be the one to find out.
-        let wanted = memory.as_ref().map_or(u64::MAX, |memory| memory.bytes as u64);
+        let wanted = memory.as_ref().map_or(u64::MAX, |memory| memory.all_bytes as u64);
         self.ledger.expect_room(wanted, MemoryUse::Values)?;
         let memory = memory.unwrap_or_default();
+        let range = |buffer: &BufferId| memory.ranges[*buffer].clone();
+        let ranges_beside: Vec<_> = buffers_beside.iter().map(range).collect();
         charges.push(self.ledger.charge(size_of_steps(&drafts), MemoryUse::Plan)?);
         let buffers = self.layout.buffers();
         let mut is_kept = vec![false; buffers];
@@ -472,7 +477,7 @@ impl Builder<'_, '_> {
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
-                order: arena::Order::new(&inputs, &outputs, &scratch),
+                order: arena::Order::new(&inputs, &outputs, &scratch, &ranges_beside),
                 inputs,
                 outputs,
                 scratch,
@@ -504,13 +509,14 @@ impl Builder<'_, '_> {
         }
         charges.push(self.held);
         let arithmetic: u64 = steps.iter().map(|step: &Step| step.kernel.arithmetic()).sum();
-        let is_small = memory.bytes <= SMALL_BYTES && arithmetic <= SMALL_ARITHMETIC;
+        let is_small = memory.all_bytes <= SMALL_BYTES && arithmetic <= SMALL_ARITHMETIC;
         let plan = Plan {
             steps,
             inputs,
             outputs,
             constants: self.constants,
             arena_bytes: memory.bytes,
+            beside: beside.into_iter().map(|(output, _)| output).zip(ranges_beside).collect(),
             is_small,
             set: self.settings.instruction_set,
             ledger: self.ledger.clone(),

@@ -75,7 +75,7 @@ impl Rounds {
     pub(super) fn run(
         &self,
         plans: &[Plan],
-        StepMemory { arena, constants, step }: StepMemory<'_>,
+        StepMemory { arena, constants, step, .. }: StepMemory<'_>,
         run: &mut Run<'_>,
     ) -> Result<(), EngineError> {
         let [condition, body] = plans else { return Ok(()) };

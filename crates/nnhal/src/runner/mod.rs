@@ -6,7 +6,7 @@ mod states;
 
 pub use inputs::InputWriter;
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Sharing};
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::model::Model;
@@ -36,7 +36,7 @@ const STATES: u32 = 2;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// Runs a model again and again in memory of its own, which is shared with the device: inputs are
+/// Runs a model again and again in memory of its own, which the device uses too: inputs are
 /// written into it, and outputs read from it. What is not written stays as it was; before anything
 /// is written inputs of known shape are 0.
 ///
@@ -110,10 +110,11 @@ impl Runner {
             .flat_map(|state| [room(&prepared.inputs[state.input]); 2])
             .collect();
         let arguments = |count: usize| vec![RequestArgument::default(); count];
+        let sharing = if prepared.driver().is_ok() { Sharing::Private } else { Sharing::Shared };
         let mut runner = Self {
-            inputs: Arena::new(&capacities(&prepared.inputs[..inputs]))?,
-            outputs: Arena::new(&capacities(&prepared.outputs[..outputs]))?,
-            states: Arena::new(&states)?,
+            inputs: Arena::new(&capacities(&prepared.inputs[..inputs]), sharing)?,
+            outputs: Arena::new(&capacities(&prepared.outputs[..outputs]), sharing)?,
+            states: Arena::new(&states, sharing)?,
             variables: None,
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             request: Request {
