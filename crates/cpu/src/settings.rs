@@ -20,7 +20,13 @@ pub struct Settings {
     pub passes: Passes,
     /// Bytes that each model may take, see [`nnhal_driver::Ledger`].
     pub memory_limit: u64,
+    /// Outputs of at least this many bytes are computed in the caller's memory, if no one else can access that
+    /// ([`nnhal_driver::Bindings::borrow_output`]). Others are copied there.
+    pub least_in_place: usize,
 }
+
+/// Fewer bytes are copied in less than it takes to find out.
+const LEAST_IN_PLACE: usize = 64 << 10;
 
 /// As [`Settings::from_environment`], and where a variable makes no sense as if none were set. Whoever
 /// can pass an error on asks for that.
@@ -32,6 +38,7 @@ impl Default for Settings {
             winograd: true,
             passes: Passes::ALL,
             memory_limit: nnhal_driver::memory::default_model_limit(),
+            least_in_place: LEAST_IN_PLACE,
         })
     }
 }
@@ -61,6 +68,7 @@ impl Settings {
             winograd: WINOGRAD.is_on()?.unwrap_or(true),
             passes: passes.unwrap_or(Passes::ALL),
             memory_limit: nnhal_driver::memory::default_model_limit(),
+            least_in_place: LEAST_IN_PLACE,
         })
     }
 

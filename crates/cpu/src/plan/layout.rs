@@ -8,9 +8,6 @@ use nnhal_ops::rules::layout as images;
 /// Index of a buffer: a piece of the arena that belongs to values, or to a step's scratch memory.
 pub(crate) type BufferId = usize;
 
-/// Outputs of fewer bytes are copied to where the caller wants them.
-const LEAST_BESIDE: usize = 64 << 10;
-
 /// Which buffer each value is in, and how.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -79,12 +76,13 @@ impl Layout {
         value != other && self.places[value].buffer == self.places[other].buffer
     }
 
-    /// Outputs that are large and have a buffer of their own, with that buffer: they can be in the caller's memory instead of the
-    /// arena. No step writes two of them.
+    /// Outputs of at least `least` bytes that have a buffer of their own, with that buffer: they can be in the caller's memory
+    /// instead of the arena. No step writes two of them.
     pub(crate) fn outputs_beside(
         &self,
         graph: &Graph<'_>,
         drafts: &[Draft],
+        least: usize,
     ) -> Vec<(usize, BufferId)> {
         let mut found = Vec::new();
         let mut outputs = vec![0; self.buffers()];
@@ -95,7 +93,7 @@ impl Layout {
                 && place.stride.is_none()
                 && graph.values[place.buffer].bytes() == value.bytes();
             let is_wanted = is_there && is_whole && !value.is_float16();
-            if is_wanted && value.bytes() >= LEAST_BESIDE {
+            if is_wanted && value.bytes() >= least.max(1) {
                 found.push((output, place.buffer));
             }
             outputs[place.buffer] += 1;

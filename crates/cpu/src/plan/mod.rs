@@ -435,7 +435,9 @@ impl Builder<'_, '_> {
         // Control flow copies what it begins with and gives within the arena.
         let has_control_flow = drafts.iter().any(|draft| !draft.kernel.plans().is_empty());
         let beside = match caller {
-            Caller::Request if !has_control_flow => self.layout.outputs_beside(self.graph, &drafts),
+            Caller::Request if !has_control_flow => {
+                self.layout.outputs_beside(self.graph, &drafts, self.settings.least_in_place)
+            }
             _ => Vec::new(),
         };
         let buffers_beside: Vec<BufferId> = beside.iter().map(|(_, buffer)| *buffer).collect();

@@ -41,7 +41,7 @@ fn check(call: &Call, random: &mut Random) -> Result<(), String> {
         let (model, request) = alone(call, shapes, constants, random)?;
         for candidate in devices::candidates() {
             let about = |error: String| format!("{way}; {}: {error}", candidate.name);
-            let found = execute(&*candidate.device, &model, &request).map_err(about)?;
+            let found = candidate.execute(&model, &request).map_err(about)?;
             compare(&call.outputs, &expected, &found, &tolerances).map_err(about)?;
         }
     }
@@ -91,7 +91,7 @@ fn every_operation_alone_is_as_by_reference_with_passes_switched_off() {
         let tolerances = vec![tolerance(call.operation); call.outputs.len()];
         for candidate in devices::with_passes_off() {
             let about = |error: String| format!("{}: {error}", candidate.name);
-            let found = execute(&*candidate.device, &model, &request).map_err(about)?;
+            let found = candidate.execute(&model, &request).map_err(about)?;
             compare(&call.outputs, &expected, &found, &tolerances).map_err(about)?;
         }
         Ok(())

@@ -1,10 +1,15 @@
 //! The devices that are compared.
 
+use crate::calls::model::{Tensor, execute};
 use nnhal_cpu::{CpuEngine, CpuProgram, Passes, Settings};
 use nnhal_driver::{
     Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
 };
-use nnhal_hal::{Capabilities, Device, DeviceType, Support};
+use nnhal_hal::memory::MemoryError;
+use nnhal_hal::{
+    Capabilities, DataLocation, Device, DeviceType, Memory, Model, Request, RequestMemoryPool,
+    Support,
+};
 use nnhal_kernels::InstructionSet;
 use nnhal_ops::ValidModel;
 use std::num::NonZeroUsize;
@@ -16,10 +21,45 @@ pub struct Candidate {
     pub name: String,
     /// It.
     pub device: Arc<dyn Device>,
+    /// Whether requests are in memory of this process alone.
+    is_private: bool,
 }
 
-/// The fast engine with every instruction set that there is here, on one thread and on two, and with
-/// programs that were saved and restored.
+impl Candidate {
+    fn new(name: impl Into<String>, device: Arc<dyn Device>) -> Self {
+        Self { name: name.into(), device, is_private: false }
+    }
+
+    /// What a model gives.
+    pub fn execute(&self, model: &Model, request: &Request) -> Result<Vec<Tensor>, String> {
+        if !self.is_private {
+            return execute(&*self.device, model, request);
+        }
+        let request = privately(request).map_err(|error| error.to_string())?;
+        execute(&*self.device, model, &request)
+    }
+}
+
+/// The same request, with outputs and inputs in memory of this process alone, each by itself.
+fn privately(request: &Request) -> Result<Request, MemoryError> {
+    let mut copy = request.clone();
+    for argument in copy.inputs.iter_mut().chain(&mut copy.outputs).filter(|it| !it.has_no_value) {
+        let DataLocation { pool_index, offset, length } = argument.location;
+        let Some(RequestMemoryPool::Memory(shared)) = request.pools.get(pool_index as usize) else {
+            continue;
+        };
+        let memory = Memory::private(u64::from(length).max(1))?;
+        let bytes = shared.view()?.read_to_vec(offset.into(), length.into())?;
+        memory.view()?.write(0, &bytes)?;
+        let pool_index = u32::try_from(copy.pools.len()).expect("few arguments");
+        argument.location = DataLocation { pool_index, offset: 0, length };
+        copy.pools.push(RequestMemoryPool::Memory(memory));
+    }
+    Ok(copy)
+}
+
+/// The fast engine with every instruction set that there is here, on one thread and on two, with outputs in memory that
+/// others may have and in memory that they may not, and with programs that were saved and restored.
 pub fn candidates() -> &'static [Candidate] {
     static CANDIDATES: LazyLock<Vec<Candidate>> = LazyLock::new(|| {
         let sets = InstructionSet::available();
@@ -29,13 +69,18 @@ pub fn candidates() -> &'static [Candidate] {
                 let settings =
                     Settings { instruction_set, ..Settings::default() }.with_threads(threads);
                 let name = format!("{instruction_set}, {threads} threads");
-                Candidate { name, device: nnhal_cpu::device(settings) }
+                Candidate::new(name, nnhal_cpu::device(settings))
             })
         })
-        .chain([Candidate {
-            name: "restored".to_owned(),
-            device: Arc::new(DriverDevice::new(Restoring(CpuEngine::new(Settings::default())))),
-        }])
+        .chain([false, true].map(|is_private| {
+            let settings = Settings { least_in_place: 1, ..Settings::default() };
+            let device = nnhal_cpu::device(settings);
+            Candidate { is_private, ..Candidate::new("outputs beside the arena", device) }
+        }))
+        .chain([Candidate::new(
+            "restored",
+            Arc::new(DriverDevice::new(Restoring(CpuEngine::new(Settings::default())))),
+        )])
         .collect()
     });
     &CANDIDATES
@@ -47,7 +92,7 @@ pub fn with_passes_off() -> &'static [Candidate] {
         let candidate = |name: String, passes: Passes| {
             let settings = Settings { passes, ..Settings::default() };
             let settings = settings.with_threads(NonZeroUsize::MIN);
-            Candidate { name, device: nnhal_cpu::device(settings) }
+            Candidate::new(name, nnhal_cpu::device(settings))
         };
         let known = "a name of the table";
         let without = |name: &str| {

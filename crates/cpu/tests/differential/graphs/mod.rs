@@ -44,7 +44,7 @@ fn check(graph: &Finished, candidates: &[Candidate]) -> Result<(), String> {
     let expected = execute(devices::reference(), model, request).map_err(with_story)?;
     for candidate in candidates {
         let about = |error: String| with_story(format!("{}: {error}", candidate.name));
-        let found = execute(&*candidate.device, model, request).map_err(about)?;
+        let found = candidate.execute(model, request).map_err(about)?;
         compare(specs, &expected, &found, tolerances).map_err(about)?;
     }
     Ok(())
