@@ -4,6 +4,7 @@ use crate::batch_matmul::float::{BatchMatmul, Layout};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::softmax::{Adjustment, Softmax};
 use crate::{Epilogue, InstructionSet, Line, Team};
+use std::ops::Range;
 
 /// Bytes of scores that are computed before they are used: they stay in the second cache.
 const SCORE_BYTES: usize = 512 << 10;
@@ -16,13 +17,14 @@ const MASKED: f32 = -1e30;
 const LEAST_BETA: f32 = 1e-20;
 
 /// Parts of the keys: of the last ones, as many are left out as are masked for all queries.
-const PARTS: usize = 8;
+const PARTS: usize = 16;
 
 /// With more keys none are left out: looking at a row of a mask asks for no deadline.
 const MOST_KEYS: usize = 1 << 20;
 
-/// Prepared attentions. Some queries of one are computed at a time, so that their scores need not come from memory, and without the
-/// last keys, if they are masked for all of these: the caches of a language model are longer than what it has read.
+/// Prepared attentions. Some queries of one are computed at a time, so that their scores need not come from memory, or all queries of
+/// all, if they are few; and without the last keys, if they are masked for all of these: the caches of a language model are longer
+/// than what it has read.
 ///
 /// Scores beyond `1e29` do not count where they are masked.
 #[derive(Debug)]
@@ -33,13 +35,16 @@ pub struct Attention {
     layouts: [Layout; 4],
     /// Where the mask of each query of each attention begins, as [`Adjustment`] has it.
     mask: Option<Vec<(usize, usize)>>,
+    /// Attentions that are computed at a time: one, or all.
+    together: usize,
     /// Some queries, and those that are left, if these are fewer.
     blocks: Vec<Block>,
 }
 
-/// Some queries of an attention.
+/// Some queries of the attentions that are computed at a time.
 #[derive(Debug)]
 struct Block {
+    /// Queries of each.
     rows: usize,
     /// With more and more keys; the last one with all.
     by_keys: Vec<Prefix>,
@@ -97,16 +102,26 @@ impl Attention {
             _ => panic!("the mask has other rows"),
         });
         let most = (SCORE_BYTES / size_of::<f32>() / keys.max(1)).max(1);
-        let block = rows.div_ceil(rows.div_ceil(most).max(1)).max(1);
-        let first = |layout: &Layout| Layout { starts: vec![0], ..layout.clone() };
+        let are_few = Self::are_few([count, rows, keys]);
+        let (together, block) = match are_few {
+            true => (count.max(1), rows.max(1)),
+            false => (1, rows.div_ceil(rows.div_ceil(most).max(1)).max(1)),
+        };
+        let of_block = |layout: &Layout| match are_few {
+            true => layout.clone(),
+            false => Layout { starts: vec![0], ..layout.clone() },
+        };
         let [of_queries, of_keys, of_values, of_results] =
-            [0, 1, 2, 3].map(|it| first(&layouts[it]));
+            [0, 1, 2, 3].map(|it| of_block(&layouts[it]));
         let prefix = |rows, keys| {
-            let mask = of_rows.map(|stride| vec![(rows, stride)]);
-            let softmax = Softmax::prepare(set, [rows, keys, 1], beta, false);
+            let mask = match are_few {
+                true => mask.clone(),
+                false => of_rows.map(|stride| vec![(rows, stride)]),
+            };
+            let softmax = Softmax::prepare(set, [together * rows, keys, 1], beta, false);
             let product =
                 |sizes, layouts| BatchMatmul::prepare(sizes, layouts, Epilogue::NONE, set, threads);
-            let of_scores = Layout::contiguous(1, [rows, keys], false);
+            let of_scores = Layout::contiguous(together, [rows, keys], false);
             let of_product = [of_queries.clone(), of_keys.clone(), of_scores.clone()];
             Prefix {
                 keys,
@@ -128,13 +143,47 @@ impl Attention {
         };
         let rest = rows % block;
         let blocks = [block, rest].into_iter().filter(|rows| *rows > 0).map(prepared).collect();
-        Self { sizes: [rows, keys], layouts, mask, blocks }
+        Self { sizes: [rows, keys], layouts, mask, together, blocks }
+    }
+
+    /// Whether this many attentions have so few queries and keys that they are computed together.
+    pub fn are_few([count, queries, keys]: [usize; 3]) -> bool {
+        let values = count.checked_mul(queries).and_then(|it| it.checked_mul(keys));
+        values.is_some_and(|values| values <= SCORE_BYTES / size_of::<f32>())
     }
 
     /// Values of a block's scores, which follow each other by lines.
     fn score_values(&self) -> usize {
         let rows = self.blocks.first().map_or(0, |it| it.rows);
-        (rows * self.sizes[1]).next_multiple_of(16)
+        (self.together * rows * self.sizes[1]).next_multiple_of(16)
+    }
+
+    /// How many of the first keys a block needs, of these attentions, whose first query is this one.
+    fn wanted(
+        &self,
+        block: &Block,
+        products: Range<usize>,
+        done: usize,
+        (mask, looked_at): (&[f32], &mut Option<(usize, usize)>),
+    ) -> usize {
+        let [rows, columns] = self.sizes;
+        if block.by_keys.len() < 2 {
+            return columns;
+        }
+        let axes = self.mask.as_deref().unwrap_or_default();
+        let stride = axes.last().map_or(0, |axis| axis.1);
+        let of_product = |product: usize| {
+            let start = Adjustment::start_of(axes, product * rows + done);
+            // Mostly all attentions have one mask.
+            match *looked_at {
+                Some((before, wanted)) if before == start => wanted,
+                _ => {
+                    let wanted = attended(&mask[start..], [block.rows, stride, columns]);
+                    looked_at.insert((start, wanted)).1
+                }
+            }
+        };
+        products.map(of_product).max().unwrap_or(columns)
     }
 
     /// Computes the results.
@@ -148,39 +197,39 @@ impl Attention {
         output: &mut [f32],
         scratch: &mut [Line],
     ) {
-        let [rows, columns] = self.sizes;
+        let rows = self.sizes[0];
         let [of_queries, of_keys, of_values, of_results] = &self.layouts;
         let lines = self.score_values() * size_of::<f32>() / size_of::<Line>();
         let (scores, scratch) = scratch.split_at_mut(lines);
         let (shares, scratch) = scratch.split_at_mut(lines);
         let scores: &mut [f32] = bytemuck::cast_slice_mut(scores);
         let shares: &mut [f32] = bytemuck::cast_slice_mut(shares);
+        let axes = self.mask.as_deref().unwrap_or_default();
+        let (count, together) = (of_results.starts.len(), self.together);
+        let start = |layout: &Layout, product: usize| match together {
+            1 => layout.starts[product],
+            _ => 0,
+        };
         let mut done = 0;
         while done < rows {
             let block = &self.blocks[usize::from(rows - done < self.blocks[0].rows)];
-            // Mostly all attentions have one mask.
             let mut looked_at = None;
-            for product in 0..of_results.starts.len() {
-                let axes = self.mask.as_deref().unwrap_or_default();
-                let start = Adjustment::start_of(axes, product * rows + done);
-                let mut wanted = columns;
-                if block.by_keys.len() > 1 {
-                    let stride = axes.last().map_or(0, |axis| axis.1);
-                    let look = || attended(&mask[start..], [block.rows, stride, columns]);
-                    let before = looked_at.filter(|(at, _)| *at == start);
-                    (_, wanted) = *looked_at.insert(before.unwrap_or_else(|| (start, look())));
-                }
+            for product in (0..count).step_by(together) {
+                let products = product..product + together;
+                let wanted = self.wanted(block, products, done, (mask, &mut looked_at));
                 // The last one has all keys.
                 let few = block.by_keys.partition_point(|it| it.keys < wanted);
                 let prefix = &block.by_keys[few];
+                let values_of_scores = together * block.rows * prefix.keys;
                 let [scores, shares] =
-                    [&mut *scores, &mut *shares].map(|it| &mut it[..block.rows * prefix.keys]);
-                let queries = &queries[of_queries.starts[product] + done * of_queries.row_stride..];
-                let keys = &keys[of_keys.starts[product]..];
+                    [&mut *scores, &mut *shares].map(|it| &mut it[..values_of_scores]);
+                let queries = &queries[start(of_queries, product) + done * of_queries.row_stride..];
+                let keys = &keys[start(of_keys, product)..];
                 prefix.scores.run(team, queries, keys, scores, scratch);
-                prefix.softmax.run(team, scores, &mask[start..], shares);
-                let results = of_results.starts[product] + done * of_results.row_stride;
-                let values = &values[of_values.starts[product]..];
+                let of_rows = Adjustment::start_of(axes, product * rows + done);
+                prefix.softmax.run(team, scores, &mask[of_rows..], shares);
+                let results = start(of_results, product) + done * of_results.row_stride;
+                let values = &values[start(of_values, product)..];
                 prefix.results.run(team, shares, values, &mut output[results..], scratch);
                 if team.is_stopped() {
                     return;
@@ -219,7 +268,7 @@ impl PreparedKernel for Attention {
             block.by_keys.last().map(|it| [it.scores.arithmetic(), it.results.arithmetic()]);
         let of_block = of_products.map_or(0, |[scores, results]| scores.saturating_add(results));
         let rows = (self.sizes[0] * self.layouts[3].starts.len()) as u64;
-        of_block.saturating_mul(rows) / block.rows as u64
+        of_block.saturating_mul(rows) / (self.together * block.rows) as u64
     }
 }
 
@@ -229,8 +278,18 @@ mod tests {
     use crate::Lines;
     use crate::convolution::float::tests::numbers;
 
-    /// Compares all instruction sets with the definition in 64 bits.
+    /// Compares all instruction sets with the definition in 64 bits. Attentions have one mask or each its own.
     fn check([count, rows, keys, depth, width]: [usize; 5], mask: Option<f32>, threads: usize) {
+        for masks in if mask.is_some() { vec![1, count] } else { vec![1] } {
+            check_masks([count, rows, keys, depth, width], (mask, masks), threads);
+        }
+    }
+
+    fn check_masks(
+        [count, rows, keys, depth, width]: [usize; 5],
+        (mask, masks): (Option<f32>, usize),
+        threads: usize,
+    ) {
         let (has_mask, masked) = (mask.is_some(), mask.unwrap_or_default());
         // Heads are beside each other, keys are stored as `[keys, heads, depth]`, and the first two heads share theirs.
         let heads = |row: usize, transposed, is_shared: bool| Layout {
@@ -252,12 +311,15 @@ mod tests {
         let queries = small(1, rows * count * depth);
         let of_keys = small(2, keys * count * depth);
         let values = small(3, keys * count * width);
-        let mut mask = if has_mask { small(4, rows * keys) } else { Vec::new() };
-        // Each query attends to one more, one beyond the last block of them all.
-        for (row, of_row) in mask.chunks_mut(keys).enumerate().take(rows - 1) {
-            of_row.iter_mut().skip(row + keys / 3).for_each(|it| *it = masked);
+        let mut mask = if has_mask { small(4, masks * rows * keys) } else { Vec::new() };
+        // Each query attends to one more, each attention to more, and the last query of the last one to all.
+        for (row, of_row) in mask.chunks_mut(keys).enumerate().take(masks * rows - 1) {
+            let of_attention = row / rows * (keys / 3 / masks);
+            let first = row % rows + keys / 3 + of_attention;
+            of_row.iter_mut().skip(first).for_each(|it| *it = masked);
         }
-        let axes = has_mask.then(|| vec![(count, 0), (rows, keys)]);
+        let of_attention = if masks > 1 { rows * keys } else { 0 };
+        let axes = has_mask.then(|| vec![(count, of_attention), (rows, keys)]);
         for set in InstructionSet::available() {
             let adjustment = Adjustment { factor: 0.5, mask: axes.clone() };
             let kernel = Attention::prepare(
@@ -284,7 +346,8 @@ mod tests {
                                 f64::from(query) * f64::from(key)
                             })
                             .sum();
-                        sum * 0.5 + mask.get(row * keys + key).map_or(0.0, |it| f64::from(*it))
+                        let at = head * of_attention + row * keys + key;
+                        sum * 0.5 + mask.get(at).map_or(0.0, |it| f64::from(*it))
                     })
                     .collect();
                 let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -316,6 +379,15 @@ mod tests {
         for mask in [None, Some(0.5), Some(f32::MIN), Some(f32::NEG_INFINITY)] {
             check([4, 5, 7, 8, 3], mask, 2);
             check([1, 1, 1, 1, 1], mask, 1);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too long")]
+    fn attentions_are_computed_together_or_one_after_the_other() {
+        for sizes in [[6, 1, 900, 4, 5], [4, 3, 700, 3, 2], [4, 40, 1000, 4, 3]] {
+            assert_eq!(Attention::are_few([sizes[0], sizes[1], sizes[2]]), sizes[1] < 40);
+            check(sizes, Some(f32::NEG_INFINITY), 2);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Products of matrices, SOFTMAX of them, and products of that become one node where there are many scores: these are then
-//! used before they leave the caches.
+//! Products of matrices, SOFTMAX of them, and products of that become one node where there are many scores, which are then
+//! used before they leave the caches, and where few queries have many keys, of which the last may be masked.
 
 use super::Readers;
 use crate::graph::{Attention, Epilogue, Graph, MaskedSoftmax, Matmul, ValueId, Work, producers};
@@ -11,6 +11,9 @@ const LEAST_SCORES: usize = 1 << 18;
 
 /// Queries of an attention from which on it is worth preparing its keys anew for each.
 const LEAST_QUERIES: usize = 16;
+
+/// Keys of a masked attention from which on it is worth looking at which of them are masked.
+const LEAST_KEYS: usize = 256;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let (readers, producers) = (Readers::of(graph), producers(graph));
@@ -56,9 +59,13 @@ fn attention(
     let [rows, keys, _] = of_scores.sizes;
     let [queries, of_keys] = *graph.nodes[before].inputs.as_slice() else { return None };
     let [left, values] = *graph.nodes[next].inputs.as_slice() else { return None };
+    let count = of_scores.left.starts.len();
     let is_large = rows >= LEAST_QUERIES && graph.values[scores].elements() >= LEAST_SCORES;
+    let is_long = mask.is_some()
+        && keys >= LEAST_KEYS
+        && nnhal_kernels::attention::Attention::are_few([count, rows, keys]);
     // Layouts, which may be large, are looked at last: many nodes may read one product.
-    let fits = is_large
+    let fits = (is_large || is_long)
         && readers.only_reader(scores) == Some(index)
         && left == shares
         && of_scores.output.is_none()
@@ -68,7 +75,7 @@ fn attention(
         && keys == *columns as usize
         && outer.last().is_some_and(|length| *length as usize == rows)
         && [results.sizes[0], results.sizes[2]] == [rows, keys]
-        && results.left == Layout::contiguous(of_scores.left.starts.len(), [rows, keys], false);
+        && results.left == Layout::contiguous(count, [rows, keys], false);
     fits.then(|| {
         let inputs = [queries, of_keys, values].into_iter().chain(mask.copied()).collect();
         let (scores, results) = (Matmul::clone(of_scores), Matmul::clone(results));
