@@ -150,3 +150,16 @@ fn many_scores_are_used_where_they_are_computed() {
         assert!(!steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");
     }
 }
+
+#[test]
+fn few_queries_with_many_keys_are_one_step() {
+    for (queries, attended) in [(1, None), (1, Some(1)), (1, Some(200)), (5, Some(150))] {
+        let steps = compare([queries, 701], attended);
+        let last = steps.last().unwrap();
+        assert!(last.starts_with("attention"), "{steps:?}");
+        assert!(!steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");
+    }
+    // Fewer keys are looked at in less than it takes to find out which are masked.
+    let steps = compare([1, 201], Some(100));
+    assert!(steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");
+}

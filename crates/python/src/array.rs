@@ -1,16 +1,21 @@
 //! NumPy's arrays: their bytes, whatever their strides, and new ones to put results into.
 //!
-//! All memory of NumPy's is touched here, and only while the thread holds the GIL.
+//! All memory of NumPy's is touched here, and only while the thread holds the GIL, but for what is lent to a run: copies of
+//! inputs, and outputs that nothing else knows of.
 #![allow(unsafe_code)]
 
 use crate::error::{Failure, Outcome};
 use half::f16;
 use nnhal::DataType;
+use nnhal::hal::Memory;
+use nnhal::hal::memory::Loan;
+use nnhal::hal::memory::Protection;
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::ffi::c_int;
+use std::ptr::NonNull;
 
 /// Shorter runs of bytes are gathered into pieces of [`PIECE`] bytes before they go on.
 const LONG_RUN: usize = 256;
@@ -90,6 +95,63 @@ pub(crate) fn with_bytes_mut<T>(
     Some(call(bytes))
 }
 
+/// The bytes of an array, lent to a run.
+#[derive(Debug)]
+pub(crate) struct LentArray<'py> {
+    // It ends before the array goes.
+    loan: Loan,
+    memory: Memory,
+    array: Bound<'py, PyUntypedArray>,
+}
+
+impl<'py> LentArray<'py> {
+    /// Those of an input, if they are row by row without gaps. They are read without the GIL: if other threads write them meanwhile, the
+    /// run has old or new elements, in any mixture.
+    pub(crate) fn input(array: &Bound<'py, PyUntypedArray>) -> Option<Self> {
+        let length = array.len() * array.dtype().itemsize();
+        if !array.is_c_contiguous() {
+            return None;
+        }
+        // SAFETY: the pointer is that of a live array object.
+        let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
+        // SAFETY: a contiguous array has this many bytes at `data`, which stay as long as the array, which is kept beyond the loan: it
+        // has two references, with which NumPy does not resize it unless it is told not to look. What is lent for reading is
+        // only copied, in a way that allows others to write, so no reference to it exists.
+        let (loan, memory) =
+            unsafe { Loan::new(NonNull::new(data)?, length, Protection::READ) }.ok()?;
+        Some(Self { loan, memory, array: array.clone() })
+    }
+
+    /// Those of a new array, which a run gives values.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn output(py: Python<'py>, data_type: DataType, shape: &[usize]) -> Outcome<Self> {
+        let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
+        let array = new(py, data_type, shape, NewElements::Any)?;
+        let length = array.len() * array.dtype().itemsize();
+        // SAFETY: the pointer is that of a live array object.
+        let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
+        let data = NonNull::new(data).ok_or_else(too_large)?;
+        // SAFETY: a new array has this many bytes at `data`, which stay as long as the array, which is kept beyond the loan, and which
+        // no Python code has before the loan ends. They come from NumPy's allocator, of which the compiler does not know: whatever
+        // they are, they have values.
+        let (loan, memory) =
+            unsafe { Loan::exclusive(data, length) }.map_err(nnhal::Error::from)?;
+        Ok(Self { loan, memory, array })
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The array, once the run is over.
+    pub(crate) fn into_array(self) -> Bound<'py, PyUntypedArray> {
+        drop(self.loan);
+        self.array
+    }
+}
+
 /// Gives the elements of an array, whatever its strides, row by row in pieces.
 ///
 /// # Errors
@@ -166,6 +228,44 @@ pub(crate) fn dtype(py: Python<'_>, data_type: DataType) -> Option<Bound<'_, PyA
     })
 }
 
+/// What the elements of a new array are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewElements {
+    Zeros,
+    /// Whatever was in memory.
+    Any,
+}
+
+/// A new array.
+///
+/// # Errors
+/// There is no memory.
+fn new<'py>(
+    py: Python<'py>,
+    data_type: DataType,
+    shape: &[usize],
+    elements: NewElements,
+) -> Outcome<Bound<'py, PyUntypedArray>> {
+    let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
+    let descr = dtype(py, data_type).ok_or_else(too_large)?;
+    let lengths = shape.iter().map(|length| npy_intp::try_from(*length));
+    let mut lengths = lengths.collect::<Result<Vec<_>, _>>().map_err(|_| too_large())?;
+    let rank = c_int::try_from(lengths.len()).map_err(|_| too_large())?;
+    // SAFETY: `lengths` has `rank` elements, and is there until the call returns; the functions take
+    // the reference to `descr` over, and give an owned reference, or null with a Python error set.
+    // What they give is an array, and its elements are of types without invalid bit patterns, or of
+    // `bool`, which is 0 from the start where it is not overwritten, or is overwritten before Python code has it.
+    unsafe {
+        debug_assert!(!numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type).is_null());
+        let (lengths, descr) = (lengths.as_mut_ptr(), descr.into_dtype_ptr());
+        let array = match elements {
+            NewElements::Zeros => PY_ARRAY_API.PyArray_Zeros(py, rank, lengths, descr, 0),
+            NewElements::Any => PY_ARRAY_API.PyArray_Empty(py, rank, lengths, descr, 0),
+        };
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())
+    }
+}
+
 /// A new array; `fill` gives all of its bytes their values.
 ///
 /// # Errors
@@ -177,20 +277,7 @@ pub(crate) fn filled<'py>(
     fill: impl FnOnce(&mut [u8]) -> nnhal::Result<()>,
 ) -> Outcome<Bound<'py, PyUntypedArray>> {
     let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
-    let descr = dtype(py, data_type).ok_or_else(too_large)?;
-    let lengths = shape.iter().map(|length| npy_intp::try_from(*length));
-    let mut lengths = lengths.collect::<Result<Vec<_>, _>>().map_err(|_| too_large())?;
-    let rank = c_int::try_from(lengths.len()).map_err(|_| too_large())?;
-    // SAFETY: `lengths` has `rank` elements, and is there until the call returns; the function takes
-    // the reference to `descr` over, and gives an owned reference, or null with a Python error set.
-    // What it gives is an array, and its elements are of types without invalid bit patterns, or of
-    // `bool`, which is 0 from the start where it is not overwritten.
-    let array = unsafe {
-        debug_assert!(!numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type).is_null());
-        let array =
-            PY_ARRAY_API.PyArray_Zeros(py, rank, lengths.as_mut_ptr(), descr.into_dtype_ptr(), 0);
-        Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>()
-    };
+    let array = new(py, data_type, shape, NewElements::Zeros)?;
     match with_bytes_mut(&array, fill) {
         Some(outcome) => outcome?,
         None => return Err(too_large().into()),

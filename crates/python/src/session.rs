@@ -1,6 +1,6 @@
 //! `Session`: a prepared model. `Runner`: memory for its runs.
 
-use crate::array;
+use crate::array::{self, LentArray};
 use crate::duration::seconds;
 use crate::error::{Failure, Outcome};
 use nnhal::hal::model::SubgraphName;
@@ -82,6 +82,50 @@ fn write(
     Ok(runner.set_input(index, TensorView::new(data_type, shape, &bytes)?)?)
 }
 
+/// Fewer bytes are copied in less than lending them takes.
+const LEAST_LENT: usize = 64 << 10;
+
+/// An input's array, lent to a run, if it is large, and what the model takes as it is.
+fn lend_input<'py>(
+    runner: &mut nnhal::Runner,
+    index: usize,
+    array: &Bound<'py, PyUntypedArray>,
+) -> Outcome<Option<LentArray<'py>>> {
+    let is_large = array.len() * array.dtype().itemsize() >= LEAST_LENT;
+    let is_right = is_large && runner.takes_lent_input(index) && is_exactly(runner, index, array)?;
+    Ok(is_right.then(|| LentArray::input(array)).flatten())
+}
+
+/// A new array for an output, lent to a run, if it is large and its shape is known.
+fn lend_output<'py>(
+    py: Python<'py>,
+    runner: &nnhal::Runner,
+    index: usize,
+) -> Outcome<Option<LentArray<'py>>> {
+    let (Some(info), Some(shape)) =
+        (runner.model().outputs().get(index), runner.lent_output_shape(index))
+    else {
+        return Ok(None);
+    };
+    let is_large = info.data_type.byte_length(&shape).is_some_and(|bytes| bytes >= LEAST_LENT);
+    let is_large = is_large && array::dtype(py, info.data_type).is_some();
+    is_large.then(|| LentArray::output(py, info.data_type, &shape)).transpose()
+}
+
+/// Whether an array has exactly the dtype and the shape of an input.
+fn is_exactly(
+    runner: &nnhal::Runner,
+    index: usize,
+    array: &Bound<'_, PyUntypedArray>,
+) -> Outcome<bool> {
+    let info = runner.model().inputs().get(index);
+    let is_type = match array::data_type(array) {
+        Ok(data_type) => info.is_some_and(|info| info.data_type == data_type),
+        Err(_) => false,
+    };
+    Ok(is_type && runner.input_shape(index)?.as_deref() == Some(array.shape()))
+}
+
 /// An output of the last run as a new array.
 fn output<'py>(
     py: Python<'py>,
@@ -144,14 +188,40 @@ impl Session {
     ) -> Outcome<Vec<Bound<'py, PyUntypedArray>>> {
         let timeout = timeout.map(seconds).transpose()?;
         let options = RunOptions { timeout, ..RunOptions::default() };
-        self.with_inputs(py, &inputs, |runner| {
-            py.detach(|| runner.run_with(&options))?;
+        self.with_runner(py, &inputs, |runner| {
+            // Where an input has no elements, nothing is run.
+            let lends = inputs.iter().all(|array| array.len() > 0);
+            let mut lent_inputs = Vec::with_capacity(inputs.len());
+            for (index, array) in inputs.iter().enumerate() {
+                let lent = lends.then(|| lend_input(runner, index, array)).transpose()?.flatten();
+                if lent.is_none() {
+                    write(runner, index, array)?;
+                }
+                lent_inputs.push(lent);
+            }
             let count = runner.model().outputs().len();
-            let mut outputs = Vec::with_capacity(count);
+            let mut lent_outputs = Vec::with_capacity(count);
             for index in 0..count {
+                let is_new =
+                    out.as_ref().is_none_or(|out| out.get(index).is_none_or(Option::is_none));
+                let lend = || lend_output(py, runner, index);
+                lent_outputs.push((lends && is_new).then(lend).transpose()?.flatten());
+            }
+            let [of_inputs, of_outputs] = [&lent_inputs, &lent_outputs].map(|lent| {
+                lent.iter().map(|it| it.as_ref().map(|it| it.memory().clone())).collect::<Vec<_>>()
+            });
+            if of_inputs.iter().chain(&of_outputs).any(Option::is_some) {
+                py.detach(|| runner.run_in(&options, &of_inputs, &of_outputs, None))?;
+            } else {
+                py.detach(|| runner.run_with(&options))?;
+            }
+            drop(lent_inputs);
+            let mut outputs = Vec::with_capacity(count);
+            for (index, lent) in lent_outputs.into_iter().enumerate() {
                 let given = out.as_ref().and_then(|out| out.get(index)?.as_ref());
-                outputs.push(match given {
-                    Some(array) => {
+                outputs.push(match (lent, given) {
+                    (Some(lent), _) => lent.into_array(),
+                    (None, Some(array)) => {
                         if !output_into(runner, index, array)? {
                             let value = output(py, runner, index)?;
                             let numpy = py.import("numpy")?;
@@ -159,7 +229,7 @@ impl Session {
                         }
                         array.clone()
                     }
-                    None => output(py, runner, index)?,
+                    (None, None) => output(py, runner, index)?,
                 });
             }
             Ok(outputs)
@@ -253,8 +323,8 @@ impl Session {
         &self.base.session
     }
 
-    /// Calls with a runner that has these inputs.
-    fn with_inputs<'py, T>(
+    /// Calls with a runner for inputs of these shapes.
+    fn with_runner<'py, T>(
         &self,
         py: Python<'py>,
         inputs: &[Bound<'py, PyUntypedArray>],
@@ -267,16 +337,12 @@ impl Session {
         }
         let variant = if model.has_example_shapes() { self.variant(py, inputs)? } else { None };
         let variant = variant.as_ref().unwrap_or(&self.base);
-        let feed = |runner: &mut nnhal::Runner| -> Outcome {
-            inputs.iter().enumerate().try_for_each(|(index, array)| write(runner, index, array))
-        };
         if let Some(stream) = &variant.stream {
             let mut stream = lock_attached(py, stream);
             let runner = match &mut *stream {
                 Some(runner) => runner,
                 none => none.insert(variant.session.runner()?),
             };
-            feed(runner)?;
             return call(runner);
         }
         let idle = lock(&variant.idle).pop();
@@ -284,7 +350,7 @@ impl Session {
             Some(runner) => runner,
             None => variant.session.runner()?,
         };
-        let outcome = feed(&mut runner).and_then(|()| call(&mut runner));
+        let outcome = call(&mut runner);
         lock(&variant.idle).push(runner);
         outcome
     }
@@ -370,12 +436,7 @@ impl Runner {
         array: &Bound<'_, PyUntypedArray>,
     ) -> Outcome<bool> {
         let mut runner = lock_attached(py, &self.0);
-        let info = runner.model().inputs().get(index);
-        let is_type = match array::data_type(array) {
-            Ok(data_type) => info.is_some_and(|info| info.data_type == data_type),
-            Err(_) => false,
-        };
-        if !is_type || runner.input_shape(index)?.as_deref() != Some(array.shape()) {
+        if !is_exactly(&runner, index, array)? {
             return Ok(false);
         }
         write(&mut runner, index, array).map(|()| true)

@@ -168,6 +168,16 @@ impl Runner {
         resize().map_err(Error::input(&info.name))
     }
 
+    /// Whether [`Runner::run_in`] takes the bytes of an input's values as they are in memory that is lent
+    /// ([`Loan`](nnhal_hal::memory::Loan)): the device is in this process, and has the model's type.
+    pub fn takes_lent_input(&self, input: usize) -> bool {
+        let operand = self.prepared.inputs.get(input);
+        let inputs = self.prepared.model.inputs().get(input).zip(operand);
+        let is_as_it_is =
+            inputs.is_some_and(|(info, operand)| on_device(info, operand) == info.data_type);
+        is_as_it_is && self.prepared.driver().is_ok()
+    }
+
     /// The shape of an input as it is now; `None` where it is not known yet.
     ///
     /// # Errors
@@ -221,6 +231,15 @@ impl InputWriter<'_> {
     }
 }
 
+/// The type in which the device takes an input.
+fn on_device(info: &TensorInfo, operand: &Operand) -> DataType {
+    match info.data_type {
+        // A device takes its bits.
+        DataType::Bfloat16 => DataType::Bfloat16,
+        expected => DataType::of_operand(operand.operand_type).unwrap_or(expected),
+    }
+}
+
 /// Puts the bytes of a value as the device takes them into `scratch`; false: they are right as they
 /// are.
 fn convert(
@@ -231,11 +250,7 @@ fn convert(
 ) -> Result<bool> {
     let found = value.data_type;
     let expected = info.data_type;
-    let on_device = match expected {
-        // A device takes its bits.
-        DataType::Bfloat16 => expected,
-        _ => DataType::of_operand(operand.operand_type).unwrap_or(expected),
-    };
+    let on_device = on_device(info, operand);
     if found == on_device && found == expected {
         return Ok(false);
     }

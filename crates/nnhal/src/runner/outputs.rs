@@ -6,6 +6,7 @@ use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::position::{Position, find};
+use crate::shape::shape_of;
 use crate::tensor::Tensor;
 
 impl Runner {
@@ -16,6 +17,15 @@ impl Runner {
     pub fn output_shape<'p>(&self, output: impl Into<Position<'p>>) -> Result<Option<&[usize]>> {
         let index = find("output", self.prepared.model.outputs(), &output.into())?;
         Ok(self.has_run.then_some(&*self.output_shapes[index]))
+    }
+
+    /// The shape of an output that [`Runner::run_in`] writes into memory that is lent
+    /// ([`Loan`](nnhal_hal::memory::Loan)): it is known before a run, and the device is in this process.
+    pub fn lent_output_shape(&self, output: usize) -> Option<Vec<usize>> {
+        let info = self.prepared.model.outputs().get(output)?;
+        let operand = self.prepared.outputs.get(output)?;
+        let is_known = operand.has_known_dimensions() && self.prepared.driver().is_ok();
+        is_known.then(|| shape_of(info, &operand.dimensions))
     }
 
     /// An output of the last run, of the type that the model gives.
