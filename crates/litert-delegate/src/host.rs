@@ -20,6 +20,9 @@ use std::ptr::NonNull;
 /// Elements that an array may have; the longest in real models are execution plans.
 const MOST_ELEMENTS: usize = 1 << 24;
 
+/// Fewer bytes of an output are copied: whether they overlap others' is not worth finding out.
+const LEAST_EXCLUSIVE: usize = 64 << 10;
+
 unsafe extern "C" {
     fn malloc(size: usize) -> *mut c_void;
     fn free(pointer: *mut c_void);
@@ -358,6 +361,35 @@ impl Host<'_> {
         index: i32,
         protection: Protection,
     ) -> Result<Option<(Loan, Memory)>> {
+        let Some((data, bytes)) = self.bytes(index)? else { return Ok(None) };
+        // SAFETY: the tensor has `bytes` bytes there. What is not constant is lent during one call of the host, which
+        // leaves its tensors alone meanwhile; a constant is never changed, and stays until the kernels are
+        // gone. Only raw pointers to the bytes exist in this library.
+        Ok(Some(unsafe { Loan::new(data, bytes, protection) }?))
+    }
+
+    /// As [`Self::lend`], of what is written during this call of the host: if it is large, so that it can be written in place, but only if
+    /// its bytes are none of the others' that are lent meanwhile: programs may give several tensors one memory.
+    pub(crate) fn lend_output(&self, index: i32, others: &[i32]) -> Result<Option<(Loan, Memory)>> {
+        let Some((data, bytes)) = self.bytes(index)? else { return Ok(None) };
+        let first = data.addr().get();
+        let overlaps = |other: &i32| {
+            // What has no memory yet overlaps nothing.
+            self.bytes(*other).ok().flatten().is_some_and(|(other, length)| {
+                let other = other.addr().get();
+                first < other.saturating_add(length) && other < first.saturating_add(bytes)
+            })
+        };
+        if bytes < LEAST_EXCLUSIVE || others.iter().any(overlaps) {
+            return self.lend(index, Protection::READ_WRITE);
+        }
+        // SAFETY: the tensor has `bytes` bytes there, which the host has allocated and leaves alone until the call ends, as the loan
+        // does. Others are not lent meanwhile, as has been checked, and only raw pointers to them exist in this library.
+        Ok(Some(unsafe { Loan::exclusive(data, bytes) }?))
+    }
+
+    /// Where the bytes of a tensor are, and how many; `None` if it has no elements.
+    fn bytes(&self, index: i32) -> Result<Option<(NonNull<u8>, usize)>> {
         let tensor = self.raw_tensor(index)?;
         // SAFETY: as in `tensor`.
         let (data, bytes) = unsafe { (tensor.as_ref().data, tensor.as_ref().bytes) };
@@ -365,11 +397,7 @@ impl Host<'_> {
             return Ok(None);
         }
         let missing = || Error::Tensor { tensor: index, what: "has no memory".into() };
-        let data = NonNull::new(data).ok_or_else(missing)?;
-        // SAFETY: the tensor has `bytes` bytes there. What is not constant is lent during one call of the host, which
-        // leaves its tensors alone meanwhile; a constant is never changed, and stays until the kernels are
-        // gone. Only raw pointers to the bytes exist in this library.
-        Ok(Some(unsafe { Loan::new(data, bytes, protection) }?))
+        Ok(Some((NonNull::new(data).ok_or_else(missing)?, bytes)))
     }
 
     /// Gives a tensor other lengths.

@@ -165,24 +165,27 @@ impl Kernel {
         let Some(variant) = self.variants.last_mut() else { return Ok(()) };
         let Some(runner) = &mut variant.runner else { return Ok(()) };
         let mut loans = Vec::with_capacity(self.inputs.len() + self.outputs.len());
-        let mut lend = |tensor: i32, protection| -> Result<Option<Memory>> {
-            Ok(host.lend(tensor, protection)?.map(|(loan, memory)| {
+        let mut keep = |lent: Option<(Loan, Memory)>| {
+            lent.map(|(loan, memory)| {
                 loans.push(loan);
                 memory
-            }))
+            })
         };
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for tensor in &self.inputs {
-            inputs.push(lend(*tensor, Protection::READ)?);
+            inputs.push(keep(host.lend(*tensor, Protection::READ)?));
         }
         let mut outputs = Vec::with_capacity(self.outputs.len());
-        for (tensor, shape) in self.outputs.iter().zip(&variant.outputs) {
+        for (at, (tensor, shape)) in self.outputs.iter().zip(&variant.outputs).enumerate() {
             let Some(shape) = shape else {
                 outputs.push(None);
                 continue;
             };
+            let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
+            let others = others.map(|(_, tensor)| *tensor).chain(self.inputs.iter().copied());
+            let others: Vec<i32> = others.chain(self.states.iter().copied()).collect();
             // Its size is checked when it is run.
-            let memory = lend(*tensor, Protection::READ_WRITE)?;
+            let memory = keep(host.lend_output(*tensor, &others)?);
             if memory.is_none() && !shape.contains(&0) {
                 let what = format!("has no bytes, expected those of shape {shape:?}");
                 return Err(Error::Tensor { tensor: *tensor, what });
