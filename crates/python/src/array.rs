@@ -86,7 +86,8 @@ pub(crate) fn with_bytes_mut<T>(
     if length == 0 {
         return Some(call(&mut []));
     }
-    // SAFETY: as in `with_bytes`; and the array is writeable, and no reference into it exists here, since
+    // SAFETY: as in `with_bytes`, also of new arrays: their bytes come from NumPy's allocator, into which the compiler does not see,
+    // and so have values. The array is writeable, and no reference into it exists here, since
     // those that this module makes end with the calls that they are made for.
     let bytes = unsafe {
         let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
@@ -128,13 +129,13 @@ impl<'py> LentArray<'py> {
     /// There is no memory.
     pub(crate) fn output(py: Python<'py>, data_type: DataType, shape: &[usize]) -> Outcome<Self> {
         let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
-        let array = new(py, data_type, shape, NewElements::Any)?;
+        let array = new(py, data_type, shape)?;
         let length = array.len() * array.dtype().itemsize();
         // SAFETY: the pointer is that of a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
         let data = NonNull::new(data).ok_or_else(too_large)?;
         // SAFETY: a new array has this many bytes at `data`, which stay as long as the array, which is kept beyond the loan, and which
-        // no Python code has before the loan ends. They come from NumPy's allocator, of which the compiler does not know: whatever
+        // no Python code has before the loan ends. They come from NumPy's allocator, into which the compiler does not see: whatever
         // they are, they have values.
         let (loan, memory) =
             unsafe { Loan::exclusive(data, length) }.map_err(nnhal::Error::from)?;
@@ -228,15 +229,7 @@ pub(crate) fn dtype(py: Python<'_>, data_type: DataType) -> Option<Bound<'_, PyA
     })
 }
 
-/// What the elements of a new array are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NewElements {
-    Zeros,
-    /// Whatever was in memory.
-    Any,
-}
-
-/// A new array.
+/// A new array, whose elements are whatever was in memory, truth values false.
 ///
 /// # Errors
 /// There is no memory.
@@ -244,7 +237,6 @@ fn new<'py>(
     py: Python<'py>,
     data_type: DataType,
     shape: &[usize],
-    elements: NewElements,
 ) -> Outcome<Bound<'py, PyUntypedArray>> {
     let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
     let descr = dtype(py, data_type).ok_or_else(too_large)?;
@@ -254,13 +246,13 @@ fn new<'py>(
     // SAFETY: `lengths` has `rank` elements, and is there until the call returns; the functions take
     // the reference to `descr` over, and give an owned reference, or null with a Python error set.
     // What they give is an array, and its elements are of types without invalid bit patterns, or of
-    // `bool`, which is 0 from the start where it is not overwritten, or is overwritten before Python code has it.
+    // `bool`, which is 0 from the start where it is not overwritten.
     unsafe {
         debug_assert!(!numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type).is_null());
         let (lengths, descr) = (lengths.as_mut_ptr(), descr.into_dtype_ptr());
-        let array = match elements {
-            NewElements::Zeros => PY_ARRAY_API.PyArray_Zeros(py, rank, lengths, descr, 0),
-            NewElements::Any => PY_ARRAY_API.PyArray_Empty(py, rank, lengths, descr, 0),
+        let array = match data_type {
+            DataType::Bool => PY_ARRAY_API.PyArray_Zeros(py, rank, lengths, descr, 0),
+            _ => PY_ARRAY_API.PyArray_Empty(py, rank, lengths, descr, 0),
         };
         Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())
     }
@@ -277,7 +269,7 @@ pub(crate) fn filled<'py>(
     fill: impl FnOnce(&mut [u8]) -> nnhal::Result<()>,
 ) -> Outcome<Bound<'py, PyUntypedArray>> {
     let too_large = || nnhal::Error::TooLarge { data_type, shape: shape.to_vec() };
-    let array = new(py, data_type, shape, NewElements::Zeros)?;
+    let array = new(py, data_type, shape)?;
     match with_bytes_mut(&array, fill) {
         Some(outcome) => outcome?,
         None => return Err(too_large().into()),

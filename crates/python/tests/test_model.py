@@ -95,12 +95,46 @@ def strided(shape):
     yield "not aligned", np.frombuffer(b"x" + whole.tobytes(), np.float32, offset=1).reshape(shape)
 
 
-@pytest.mark.parametrize("shape", [[1, 4], [3, 5, 7], [4, 300], [2, 3, 100]])
+@pytest.mark.parametrize("shape", [[1, 4], [3, 5, 7], [4, 300], [2, 3, 100], [40, 500], [3, 60, 200]])
 def test_every_layout_of_memory_is_taken(shape):
     model = nnhal.load(flatfile.add(shape))
     expected = 2 * np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     for name, array in strided(shape):
         assert (model(array, array)[0] == expected).all(), name
+
+
+def test_large_results_are_arrays_of_their_own():
+    shape = [200, 300]
+    model = nnhal.load(flatfile.add(shape))
+    arrays = [np.full(shape, number, np.float32) for number in range(4)]
+    results = [model(array, array)[0] for array in arrays]
+    for number, result in enumerate(results):
+        assert (result == 2 * number).all() and result.flags.writeable
+        result[...] = -1
+    assert [array.max() for array in arrays] == [0, 1, 2, 3]
+    # What a run does not finish in time leaves the arrays and the model as they were.
+    with pytest.raises(nnhal.Error):
+        model(arrays[1], arrays[2], timeout=0.0)
+    assert (model(arrays[1], out=arrays[0], y=arrays[1])[0] == 2).all() and (arrays[0] == 2).all()
+
+
+def test_threads_run_a_model_with_large_arrays():
+    shape = [200, 300]
+    model = nnhal.load(flatfile.add(shape), threads=2)
+    wrong = []
+
+    def run(number):
+        array = np.full(shape, number, np.float32)
+        for _ in range(50):
+            if not (model(array, array)[0] == 2 * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_a_repeated_element_is_taken(add):
