@@ -203,3 +203,89 @@ impl Drop for BorrowedBytes {
         self.lent.finish(self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a box, lent as exclusive, until this is dropped.
+    struct Owned(Arc<Lent>, *mut [u8]);
+
+    impl Owned {
+        fn new(bytes: &[u8]) -> Self {
+            let own = Box::into_raw(Box::<[u8]>::from(bytes));
+            let first = NonNull::new(own.cast()).unwrap();
+            // SAFETY: the box exists until the loan has ended, and only that accesses it.
+            Self(Arc::new(unsafe { Lent::new(first, bytes.len(), true) }), own)
+        }
+    }
+
+    impl Drop for Owned {
+        fn drop(&mut self) {
+            self.0.end();
+            // SAFETY: it came from `Box::into_raw`, and no one accesses it any more.
+            drop(unsafe { Box::from_raw(self.1) });
+        }
+    }
+
+    #[test]
+    fn parts_are_borrowed_while_others_are_copied() {
+        let owned = Owned::new(&[0; 64]);
+        let lent = &owned.0;
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                scope.spawn(move || {
+                    let mut borrowed = lent.borrow(16 * part, 8).unwrap();
+                    borrowed.fill(u8::try_from(part).unwrap() + 1);
+                    lent.write(16 * part + 8, &[9; 8]).unwrap();
+                    assert!(lent.read(16 * part, &mut [0]).is_err(), "it is borrowed");
+                });
+            }
+        });
+        let mut all = [0; 64];
+        lent.read(0, &mut all).unwrap();
+        for (part, bytes) in all.chunks(16).enumerate() {
+            assert_eq!(bytes[..8], [u8::try_from(part).unwrap() + 1; 8]);
+            assert_eq!(bytes[8..], [9; 8]);
+        }
+    }
+
+    /// Miri says so if a copy and a borrow were of the same bytes at a time.
+    #[test]
+    fn copies_and_borrows_of_the_same_bytes_take_turns() {
+        let owned = Owned::new(&[1; 8]);
+        let lent = &owned.0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    // It may be refused, and never waits.
+                    let _ = lent.write(2, &[2, 2]);
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..20 {
+                if let Some(mut borrowed) = lent.borrow(0, 8) {
+                    borrowed.swap(0, 7);
+                    assert!(borrowed.iter().all(|byte| [1, 2].contains(byte)));
+                }
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_borrowed_is_there_until_it_is_given_back() {
+        let owned = Owned::new(&[1, 2, 3]);
+        let borrowed = owned.0.borrow(1, 2).unwrap();
+        std::thread::scope(|scope| {
+            let end = scope.spawn(|| owned.0.end());
+            while owned.0.read(0, &mut [0]).is_ok() {
+                std::thread::yield_now();
+            }
+            assert!(!end.is_finished());
+            assert_eq!(*borrowed, [2, 3]);
+            drop(borrowed);
+        });
+        assert!(owned.0.borrow(0, 1).is_none() && owned.0.write(0, &[1]).is_err());
+    }
+}
