@@ -84,6 +84,11 @@ impl InputArguments {
         self.shapes.shapes.is_empty() && self.inputs.is_empty()
     }
 
+    /// Whether any value is given, be it that all are random.
+    pub fn has_values(&self) -> bool {
+        !self.inputs.is_empty() || self.fill != Fill::default()
+    }
+
     /// What a device's refusal becomes: with a hint, if it may be the shapes of the file's example that it refuses.
     pub fn hinted(&self, model: &Model) -> impl Fn(nnhal::Error) -> CliError {
         let may_help = self.is_of_example() && model.inputs().iter().any(leaves_open);
@@ -178,17 +183,7 @@ pub fn fill(
     model: &ModelArguments,
     loaded: Result<Model>,
 ) -> Result<(Model, Vec<Filled>)> {
-    let given = std::iter::once(model.model.to_str().unwrap_or_default());
-    let files = arguments.inputs.iter().map(|it| it.rsplit_once('=').map_or(&**it, |it| it.1));
-    let names: Vec<&str> =
-        given.chain(files).filter(|it| limited::is_standard_input(Path::new(it))).collect();
-    if let [first, second, ..] = *names {
-        let given = match first == second {
-            true => format!("{first} is given twice"),
-            false => format!("{first} and {second} are given"),
-        };
-        return Err(CliError::Input(format!("standard input can be one thing only, and {given}")));
-    }
+    check_standard_input(arguments, model)?;
     let error = match loaded {
         Ok(model) => return fill_loaded(arguments, model),
         Err(error) => error,
@@ -213,8 +208,27 @@ pub fn fill(
     Ok((model, filled))
 }
 
-/// A value for every input of the model, and the model for the shapes that those have.
-fn fill_loaded(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Filled>)> {
+/// Refuses that standard input stands for two things.
+fn check_standard_input(arguments: &InputArguments, model: &ModelArguments) -> Result<()> {
+    let given = std::iter::once(model.model.to_str().unwrap_or_default());
+    let files = arguments.inputs.iter().map(|it| it.rsplit_once('=').map_or(&**it, |it| it.1));
+    let names: Vec<&str> =
+        given.chain(files).filter(|it| limited::is_standard_input(Path::new(it))).collect();
+    if let [first, second, ..] = *names {
+        let given = match first == second {
+            true => format!("{first} is given twice"),
+            false => format!("{first} and {second} are given"),
+        };
+        return Err(CliError::Input(format!("standard input can be one thing only, and {given}")));
+    }
+    Ok(())
+}
+
+/// A value for every input of a model that has been loaded, and the model for the shapes that those have.
+///
+/// # Errors
+/// As [`fill`].
+pub fn fill_loaded(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Filled>)> {
     let filled = values_of(arguments, model.inputs())?;
     // Prepared once, for the shapes that are there.
     let fits = |(info, filled): (&TensorInfo, &Filled)| {

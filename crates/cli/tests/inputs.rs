@@ -371,6 +371,29 @@ fn weights_of_8_bits_beside_floats_are_dequantized_if_asked_for() {
     assert!(exact.contains("fully connected") && !exact.contains("dynamic fully"), "{exact}");
 }
 
+/// Steps may take other times for other values and shapes.
+#[test]
+fn a_profile_is_of_the_values_that_are_given() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dynamic_range.tflite");
+    let rows = npy("<f4", false, "(2, 3)", &[1.0_f32.to_le_bytes(); 6].concat());
+    let inspect = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.arg("inspect").arg(&model).args(arguments).arg("--input").arg(&rows);
+        outcome(&mut command)
+    };
+    for how in ["--plan", "--profile", "--alternatives"] {
+        // The file says one row, which `--shape` contradicts.
+        let (code, _, stderr) = inspect(&[how]);
+        assert!(code == 3 && stderr.contains("[2, 3]"), "{code}: {stderr}");
+        let (code, stdout, stderr) = inspect(&[how, "--shape", "2,3"]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains(" 2x"), "{stdout}");
+        assert_eq!(stdout.contains("a run as a whole takes"), how == "--profile", "{stdout}");
+    }
+    let (code, _, stderr) = inspect(&["--shape", "2,3"]);
+    assert!(code == 2 && stderr.contains("no effect"), "{code}: {stderr}");
+}
+
 /// Its model says one row.
 #[test]
 fn a_file_is_compared_with_the_shape_that_is_asked_for() {

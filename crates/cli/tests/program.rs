@@ -298,7 +298,9 @@ fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
     assert!(steps.iter().any(|step| is_convolution(step) && step["arithmetic"].as_u64() > Some(0)));
     assert!(steps.iter().all(|step| step["microseconds"].is_null()));
     assert!(steps.iter().all(|step| step["estimated_microseconds"].as_f64().unwrap() > 0.0));
+    assert!(plan["run_microseconds"].is_null());
     let profile = json_of(command.arg("--profile"));
+    assert!(profile["run_microseconds"].as_f64() > Some(0.0));
     let profile = profile["steps"].as_array().unwrap();
     assert_eq!(profile.len(), steps.len());
     assert!(profile.iter().all(|step| step["microseconds"].as_f64().unwrap() >= 0.0));

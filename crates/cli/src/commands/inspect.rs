@@ -8,7 +8,7 @@ mod plan;
 
 use super::{counted, dimensions, print, print_json};
 use crate::error::{CliError, Result};
-use crate::inputs::ShapeArguments;
+use crate::inputs::{self, InputArguments};
 use crate::session::{ModelArguments, Pair, SessionArguments};
 use nnhal::{Error, Model, TensorInfo, devices};
 use nnhal_hal::{Device, HalVersion, Operand, OperandLifeTime, Support};
@@ -26,6 +26,7 @@ use std::sync::Arc;
 Examples:
   nnhal inspect assets/digits/digits_int8.tflite
   nnhal inspect mobilenet.tflite --profile --threads 2
+  nnhal inspect mobilenet.tflite --profile --input cat.jpg
   nnhal inspect mobilenet.tflite --alternatives
   nnhal inspect mobilenet.tflite --dump-passes passes
   nnhal inspect mobilenet.tflite --html page.html --devices nnhal-reference,nnhal-cpu")]
@@ -56,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "A,B", requires = "html", conflicts_with = "device")]
     devices: Option<Pair>,
     #[command(flatten)]
-    shapes: ShapeArguments,
+    inputs: InputArguments,
     #[command(flatten)]
     session: SessionArguments,
     /// One JSON object instead of text
@@ -134,6 +135,10 @@ impl Arguments {
                 )));
             }
         }
+        if self.is_plain() && self.inputs.has_values() {
+            let what = "values of inputs have no effect: nothing runs without --profile, --alternatives or --html";
+            return Err(CliError::Usage(what.into()));
+        }
         match self.is_plain() {
             true => self
                 .session
@@ -167,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let devices = if is_plain { arguments.all_devices()? } else { Vec::new() };
     let file = arguments.model.describe()?;
     if let Some(path) = &arguments.html {
-        let model = arguments.shapes.load(&arguments.model, &file);
+        let model = arguments.inputs.shapes.load(&arguments.model, &file);
         html::write(arguments, &file.info, model, path)?;
         let (path, bytes) = (path.display().to_string(), std::fs::metadata(path));
         let bytes = bytes.map_or(0, |it| it.len());
@@ -176,10 +181,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             false => print(&format!("{path}: {bytes} bytes\n")),
         };
     }
-    let model = match arguments.shapes.load(&arguments.model, &file) {
+    let model = match arguments.inputs.shapes.load(&arguments.model, &file) {
         // What is wrong with it is what is shown.
         Err(CliError::Library(Error::Import { source, .. })) if is_plain => {
-            let is_of_example = arguments.shapes.shapes.is_empty();
+            let is_of_example = arguments.inputs.shapes.shapes.is_empty();
             let refused = file::Refused::of(&source, &file.info, is_of_example);
             let report =
                 Report { file: file::report(&file.info), refused: Some(refused), model: None };
@@ -187,24 +192,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         model => model?,
     };
+    if is_plain {
+        let model = Some(describe(&model, &devices)?);
+        return show(arguments, &Report { file: file::report(&file.info), refused: None, model });
+    }
+    let (model, filled) = inputs::fill_loaded(&arguments.inputs, model)?;
     let threads = arguments.session.threads;
     if let Some(folder) = &arguments.dump_passes {
         return passes::dump(&model, threads.wanted(), folder, arguments.json);
     }
     if arguments.alternatives {
-        return alternatives::print(&model, threads.wanted(), arguments.json);
+        return alternatives::print(&model, &filled, threads.wanted(), arguments.json);
     }
-    if arguments.plan || arguments.profile {
-        let session = arguments.session.open(&model)?;
-        let how = plan::How {
-            is_profile: arguments.profile,
-            is_json: arguments.json,
-            threads: threads.used(&arguments.session.device)?.unwrap_or(NonZeroUsize::MIN),
-        };
-        return plan::print(&session, &how);
-    }
-    let model = Some(describe(&model, &devices)?);
-    show(arguments, &Report { file: file::report(&file.info), refused: None, model })
+    let session = arguments.session.open(&model)?;
+    let how = plan::How {
+        is_profile: arguments.profile,
+        is_json: arguments.json,
+        threads: threads.used(&arguments.session.device)?.unwrap_or(NonZeroUsize::MIN),
+    };
+    plan::print(&session, &filled, &how)
 }
 
 /// A file, and what becomes of it.

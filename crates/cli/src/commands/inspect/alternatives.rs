@@ -3,6 +3,7 @@
 use super::plan::measure;
 use crate::commands::{self, dimensions, microseconds, print_json};
 use crate::error::Result;
+use crate::inputs::Filled;
 use nnhal::{Model, PlannedStep, Profile, SessionOptions, devices};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -59,11 +60,16 @@ impl Row {
 }
 
 /// Measures and prints.
-pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Result<()> {
+pub fn print(
+    model: &Model,
+    filled: &[Filled],
+    threads: Option<NonZeroUsize>,
+    is_json: bool,
+) -> Result<()> {
     let mut plans = Vec::new();
     for (settings, device) in devices::alternatives(threads)? {
         let session = model.session(SessionOptions::new().on(device))?;
-        plans.push(Timed { settings, profile: measure(&session)? });
+        plans.push(Timed { settings, profile: measure(&session, filled)? });
     }
     let Some((chosen, others)) = plans.split_first() else { return Ok(()) };
     let row = |step: &PlannedStep| {

@@ -2,8 +2,9 @@
 
 use crate::commands::{self, dimensions, microseconds, print_json};
 use crate::error::Result;
+use crate::inputs::{self, Filled};
 use nnhal::peak::Peaks;
-use nnhal::{Fill, Input, Profile, ProfiledStep, Session, devices};
+use nnhal::{Profile, ProfiledStep, Session, bench, devices};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 
@@ -44,9 +45,9 @@ pub struct How {
 }
 
 /// Prints a plan.
-pub fn print(session: &Session, how: &How) -> Result<()> {
+pub fn print(session: &Session, filled: &[Filled], how: &How) -> Result<()> {
     let profile = if how.is_profile {
-        measure(session)?
+        measure(session, filled)?
     } else {
         let step = |step| ProfiledStep { origin: None, time: None, step };
         Profile { steps: session.plan()?.into_iter().map(step).collect() }
@@ -67,11 +68,18 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
         why_reference: step.why_reference,
     };
     let rows: Vec<Row> = profile.steps.into_iter().map(row).collect();
+    // Without looking at steps: with what is between them, and copies of inputs and outputs.
+    let run = how.is_profile.then(|| whole_run(session, filled)).transpose()?;
     if how.is_json {
         let is_certain = peaks.as_ref().map(Peaks::is_certain);
-        print_json(&serde_json::json!({ "steps": rows, "peak_is_certain": is_certain }))
+        print_json(&serde_json::json!({
+            "steps": rows, "peak_is_certain": is_certain, "run_microseconds": run,
+        }))
     } else {
         let mut shown = text(&rows);
+        if let Some(run) = run {
+            shown += &format!("a run as a whole takes {run:.1} us\n");
+        }
         if peaks.is_some_and(|peaks| !peaks.is_certain()) {
             shown += "the peak is uncertain: others used the processor while it was measured; it can \
                       do more, and shares of it are less\n";
@@ -80,10 +88,16 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
     }
 }
 
-/// The steps with their times, with inputs of zeros.
-pub(super) fn measure(session: &Session) -> Result<Profile> {
-    let inputs = Fill::Zeros.inputs(session.model(), &[])?;
-    Ok(session.profile(inputs.iter().map(Input::from), WARMUP, RUNS)?)
+/// The steps with their times.
+pub(super) fn measure(session: &Session, filled: &[Filled]) -> Result<Profile> {
+    Ok(session.profile(inputs::values(filled), WARMUP, RUNS)?)
+}
+
+/// The median of runs of which nothing else is wanted, in microseconds.
+fn whole_run(session: &Session, filled: &[Filled]) -> Result<f64> {
+    let runs = u32::try_from(RUNS).unwrap_or(u32::MAX);
+    let plan = bench::Plan { warmup: 1, runs, ..bench::Plan::default() };
+    Ok(microseconds(bench::run(session, inputs::values(filled), plan, || ())?.median))
 }
 
 fn text(rows: &[Row]) -> String {

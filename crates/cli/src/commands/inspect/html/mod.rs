@@ -11,6 +11,7 @@ use super::file::Refused;
 use crate::commands::compare::{Answer, step_json};
 use crate::commands::{beginning, shortened};
 use crate::error::{CliError, Result};
+use crate::inputs::{self, Filled};
 use crate::session::REFERENCE;
 use file::{Graph, Summary};
 use nnhal::compare::{self, Limits};
@@ -50,30 +51,32 @@ pub fn write(
     path: &Path,
 ) -> Result<()> {
     let (model, refused) = match model {
-        Ok(model) => (Some(model), None),
-        Err(CliError::Library(Error::Import { source, .. })) => {
-            (None, Some(Refused::of(&source, info, arguments.shapes.shapes.is_empty()).reason()))
-        }
+        Ok(model) => (Some(inputs::fill_loaded(&arguments.inputs, model)?), None),
+        Err(CliError::Library(Error::Import { source, .. })) => (
+            None,
+            Some(Refused::of(&source, info, arguments.inputs.shapes.shapes.is_empty()).reason()),
+        ),
         Err(other) => return Err(other),
     };
     let mut devices = Vec::new();
     let mut differences = None;
-    if let Some(model) = &model {
+    if let Some((model, filled)) = &model {
         let names = arguments.device_names();
         let open = |name: &String| model.session(arguments.session.threads.options(name));
         let sessions = names.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for session in &sessions {
-            devices.push(Device::measure(session, model)?);
+            devices.push(Device::measure(session, model, filled)?);
         }
         if let [judge, judged] = &*sessions {
-            differences = Some(compared(model, judge, judged)?);
+            let given = arguments.inputs.has_values().then_some(&**filled);
+            differences = Some(compared(model, given, judge, judged)?);
         }
     }
     let page = Page {
         title: title(arguments),
         version: env!("CARGO_PKG_VERSION"),
         file: Summary::of(info),
-        graphs: file::graphs(&info.description, model.as_ref()),
+        graphs: file::graphs(&info.description, model.as_ref().map(|(model, _)| model)),
         refused: refused.map(|it| beginning(&it, REASON_LENGTH)),
         devices,
         differences,
@@ -88,9 +91,17 @@ fn title(arguments: &Arguments) -> String {
 }
 
 /// Both devices with the same random inputs.
-fn compared(model: &Model, judge: &Session, judged: &Session) -> Result<serde_json::Value> {
-    let inputs = Fill::Random { seed: 0 }.inputs(model, &file::example_shapes(model))?;
-    let inputs: Vec<Input<'_>> = inputs.iter().map(Input::from).collect();
+fn compared(
+    model: &Model,
+    given: Option<&[Filled]>,
+    judge: &Session,
+    judged: &Session,
+) -> Result<serde_json::Value> {
+    let random = Fill::Random { seed: 0 }.inputs(model, &file::example_shapes(model))?;
+    let inputs: Vec<Input<'_>> = match given {
+        Some(filled) => inputs::values(filled).collect(),
+        None => random.iter().map(Input::from).collect(),
+    };
     let comparison = compare::run(judge, judged, &inputs, &Limits::default())?;
     let names = [judge, judged].map(|session| session.device().name().to_owned());
     let responsible = (!comparison.agree() || comparison.steps_differ())

@@ -1,11 +1,11 @@
 //! [`Device`]: what a device makes of a model, with its times and memory.
 
 use super::super::plan::{RUNS, WARMUP};
-use super::file::example_shapes;
 use crate::commands::{microseconds, shortened};
 use crate::error::Result;
+use crate::inputs::{self, Filled};
 use nnhal::hal::model::SubgraphName;
-use nnhal::{Fill, Input, Model, PlannedStep, PlannedValue, ProfiledStep, Session};
+use nnhal::{Model, PlannedStep, PlannedValue, ProfiledStep, Session};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -57,9 +57,8 @@ struct Value {
 
 impl Device {
     /// Runs the model some times.
-    pub fn measure(session: &Session, model: &Model) -> Result<Self> {
-        let inputs = Fill::Zeros.inputs(model, &example_shapes(model))?;
-        let profile = session.profile(inputs.iter().map(Input::from), WARMUP, RUNS)?;
+    pub fn measure(session: &Session, model: &Model, filled: &[Filled]) -> Result<Self> {
+        let profile = session.profile(inputs::values(filled), WARMUP, RUNS)?;
         let tensors: HashMap<u32, usize> = (0..model.tensors().len())
             .filter_map(|tensor| Some((model.operand(tensor)?, tensor)))
             .collect();
