@@ -108,7 +108,7 @@ impl Bindings {
 
     /// The memory that an output of `size` bytes goes to, for engines that compute it there instead of copying it; it is delivered
     /// all the same ([`BoundOutput::begin`]), without writing to the region. `None` where others may access that memory
-    /// too, and where it has not as many bytes, or an input is there.
+    /// too, and where it has fewer bytes, or an input is there.
     pub fn borrow_output(&self, index: usize, size: u64) -> Option<BorrowedBytes> {
         let output = self.outputs.get(index)?;
         let Place::Client(region) = &output.place else { return None };

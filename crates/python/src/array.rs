@@ -116,7 +116,7 @@ impl<'py> LentArray<'py> {
         // SAFETY: the pointer is that of a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
         // SAFETY: a contiguous array has this many bytes at `data`, which stay as long as the array, which is kept beyond the loan: it
-        // has two references, with which NumPy does not resize it unless it is told not to look. What is lent for reading is
+        // has two references, with which NumPy does not resize it, but for callers of `resize(refcheck=False)`, who vouch for it. What is lent for reading is
         // only copied, in a way that allows others to write, so no reference to it exists.
         let (loan, memory) =
             unsafe { Loan::new(NonNull::new(data)?, length, Protection::READ) }.ok()?;

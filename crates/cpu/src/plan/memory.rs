@@ -70,7 +70,7 @@ impl Layout {
             beside.iter().map(|id| std::mem::take(&mut needs[*id].bytes)).collect();
         let mut memory = place_all(&needs)?;
         for (id, bytes) in beside.iter().zip(own) {
-            // A line lies between, so that it is known of what has no bytes, too, where it is.
+            // A line is between, so that the memory of what has no bytes is known too.
             let start = memory.all_bytes.checked_add(LINE_BYTES)?;
             let end = start.checked_add(bytes)?;
             memory.all_bytes = end.checked_next_multiple_of(LINE_BYTES)?;

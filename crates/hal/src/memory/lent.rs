@@ -252,7 +252,7 @@ mod tests {
 
     /// Miri says so if a copy and a borrow were of the same bytes at a time.
     #[test]
-    fn copies_and_borrows_of_the_same_bytes_take_turns() {
+    fn the_same_bytes_are_not_copied_and_borrowed_at_a_time() {
         let owned = Owned::new(&[1; 8]);
         let lent = &owned.0;
         std::thread::scope(|scope| {
