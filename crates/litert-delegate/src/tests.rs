@@ -285,3 +285,46 @@ fn a_function_that_the_host_looks_at_is_left_to_it() {
     // SAFETY: it is looked up.
     unsafe { tflite_plugin_destroy_delegate(delegate.cast()) };
 }
+
+#[test]
+fn large_outputs_can_be_borrowed_unless_another_tensor_has_their_memory() {
+    const BYTES: usize = 1 << 16;
+    let memory = Box::into_raw(vec![0_u8; 4 * BYTES].into_boxed_slice());
+    // Where tensors begin, and how many bytes they have. The fourth has no memory yet.
+    let places = [(Some(0), BYTES), (Some(BYTES - 1), BYTES), (Some(3 * BYTES), BYTES), (None, 5)];
+    let mut tensors: Vec<abi::Tensor> = places
+        .iter()
+        .map(|(start, bytes)| {
+            // SAFETY: integers, and pointers that may be null.
+            let mut tensor: abi::Tensor = unsafe { std::mem::zeroed() };
+            let first = |start: usize| memory.cast::<u8>().wrapping_add(start);
+            tensor.data = start.map_or(ptr::null_mut(), first).cast();
+            tensor.bytes = *bytes;
+            tensor
+        })
+        .collect();
+    let mut context = poor_host();
+    (context.tensors_size, context.tensors) = (tensors.len(), tensors.as_mut_ptr());
+    // SAFETY: the context and its tensors are there until the end of this function.
+    let host = unsafe { crate::host::Host::new(&raw mut context) }.unwrap();
+    for (output, others, is_borrowed) in [
+        (0, vec![1, 2, 3], false),
+        (1, vec![0], false),
+        (0, vec![2, 3], true),
+        (1, vec![2], true),
+        (2, vec![0, 1, 3], true),
+    ] {
+        let (loan, lent) = host.lend_output(output, &others).unwrap().unwrap();
+        let view = lent.view().unwrap();
+        assert!(view.is_writable());
+        assert_eq!(view.borrow_mut(0, 8).is_some(), is_borrowed, "{output} beside {others:?}");
+        drop(loan);
+    }
+    assert!(host.lend_output(3, &[]).is_err(), "it has no memory");
+    tensors[2].bytes = BYTES - 1;
+    let (loan, small) = host.lend_output(2, &[]).unwrap().unwrap();
+    assert!(small.view().unwrap().borrow_mut(0, 8).is_none(), "it is copied in a moment");
+    drop(loan);
+    // SAFETY: it came from `Box::into_raw`, and nothing is lent any more.
+    drop(unsafe { Box::from_raw(memory) });
+}
