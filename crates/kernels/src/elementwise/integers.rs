@@ -5,7 +5,6 @@ use super::pairs::Broadcast;
 use crate::InstructionSet;
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue, for_integers};
 use crate::team::Team;
-use bytemuck::Pod;
 
 /// A function of two integers of a type; results are taken modulo 2 to the number of its bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,27 +76,6 @@ impl Integers {
         assert!(elements.is_integer(), "elements of {}", elements.name());
         Self { pairs: Broadcast::prepare(set, shapes), function, elements }
     }
-
-    fn of<T: Integer>(&self, team: &mut Team, inputs: [&[T]; 2], output: &mut [T]) {
-        let pairs = &self.pairs;
-        match self.function {
-            IntegerFunction::Add => pairs.by_element(team, inputs, output, T::sum),
-            IntegerFunction::Sub => pairs.by_element(team, inputs, output, T::difference),
-            IntegerFunction::Mul => pairs.by_element(team, inputs, output, T::product),
-            IntegerFunction::FloorDiv => pairs.by_element(team, inputs, output, T::floor_div),
-            IntegerFunction::Div => pairs.by_element(team, inputs, output, T::div),
-            IntegerFunction::FloorMod => pairs.by_element(team, inputs, output, |x, y| {
-                let rest = x.difference(x.floor_div(y).product(y));
-                if y == T::zeroed() { y } else { rest }
-            }),
-            IntegerFunction::Maximum => pairs.by_element(team, inputs, output, T::max),
-            IntegerFunction::Minimum => pairs.by_element(team, inputs, output, T::min),
-            IntegerFunction::And => pairs.by_element(team, inputs, output, T::and),
-            IntegerFunction::Xor => pairs.by_element(team, inputs, output, T::xor),
-            IntegerFunction::ShiftLeft => pairs.by_element(team, inputs, output, T::shift_left),
-            IntegerFunction::ShiftRight => pairs.by_element(team, inputs, output, T::shift_right),
-        }
-    }
 }
 
 impl PreparedKernel for Integers {
@@ -111,7 +89,24 @@ impl PreparedKernel for Integers {
             self.elements,
             T => {
                 let output = bytemuck::cast_slice_mut(output);
-                self.of::<T>(team, [inputs.of(0), inputs.of(1)], output);
+                let (pairs, inputs) = (&self.pairs, [inputs.of::<T>(0), inputs.of(1)]);
+                match self.function {
+                    IntegerFunction::Add => pairs.by_element(team, inputs, output, T::wrapping_add),
+                    IntegerFunction::Sub => pairs.by_element(team, inputs, output, T::wrapping_sub),
+                    IntegerFunction::Mul => pairs.by_element(team, inputs, output, T::wrapping_mul),
+                    IntegerFunction::FloorDiv => pairs.by_element(team, inputs, output, T::floor_div),
+                    IntegerFunction::Div => pairs.by_element(team, inputs, output, T::div),
+                    IntegerFunction::FloorMod => pairs.by_element(team, inputs, output, |x, y| {
+                        let rest = x.wrapping_sub(x.floor_div(y).wrapping_mul(y));
+                        if y == 0 { y } else { rest }
+                    }),
+                    IntegerFunction::Maximum => pairs.by_element(team, inputs, output, T::max),
+                    IntegerFunction::Minimum => pairs.by_element(team, inputs, output, T::min),
+                    IntegerFunction::And => pairs.by_element(team, inputs, output, |x, y| x & y),
+                    IntegerFunction::Xor => pairs.by_element(team, inputs, output, |x, y| x ^ y),
+                    IntegerFunction::ShiftLeft => pairs.by_element(team, inputs, output, T::shift_left),
+                    IntegerFunction::ShiftRight => pairs.by_element(team, inputs, output, T::shift_right),
+                }
             },
             _ => unreachable!("refused when it was prepared"),
         );
@@ -161,9 +156,7 @@ impl PreparedKernel for IntegerMap {
                 let (input, output) = (inputs.of::<T>(0), bytemuck::cast_slice_mut(output));
                 match self.function {
                     IntegerUnary::Abs => map(self.set, team, input, output, T::magnitude),
-                    IntegerUnary::Neg => {
-                        map(self.set, team, input, output, |it| <T>::default().difference(it));
-                    }
+                    IntegerUnary::Neg => map(self.set, team, input, output, T::wrapping_neg),
                     IntegerUnary::Sign => map(self.set, team, input, output, T::sign),
                 }
             },
@@ -173,15 +166,10 @@ impl PreparedKernel for IntegerMap {
     }
 }
 
-/// What functions of integers are made of, all modulo 2 to the number of bits.
-trait Integer: Pod + Ord + Send + Sync {
-    fn sum(self, other: Self) -> Self;
-    fn difference(self, other: Self) -> Self;
-    fn product(self, other: Self) -> Self;
+/// Functions of integers that the standard library does not have for all types of them, modulo 2 to the number of bits.
+trait Integer {
     fn floor_div(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
-    fn and(self, other: Self) -> Self;
-    fn xor(self, other: Self) -> Self;
     fn shift_left(self, by: Self) -> Self;
     fn shift_right(self, by: Self) -> Self;
     fn magnitude(self) -> Self;
@@ -191,27 +179,7 @@ trait Integer: Pod + Ord + Send + Sync {
 macro_rules! integer {
     ($T:ident, $magnitude:expr, $sign:expr, $quotients:ident) => {
         impl Integer for $T {
-            #[inline(always)]
-            fn sum(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn difference(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
-            #[inline(always)]
-            fn product(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
             $quotients!($T);
-            #[inline(always)]
-            fn and(self, other: Self) -> Self {
-                self & other
-            }
-            #[inline(always)]
-            fn xor(self, other: Self) -> Self {
-                self ^ other
-            }
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Checked before.
             #[allow(
                 clippy::cast_possible_wrap,
