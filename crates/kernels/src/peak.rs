@@ -84,15 +84,21 @@ impl Kernel for Floats {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
         let factor = black_box(simd.splat(0.5));
-        let mut sums = black_box([simd.splat(1.0); SUMS]);
-        for _ in 0..PRODUCTS {
-            for sum in &mut sums {
-                *sum = simd.fma(*sum, factor, factor);
-            }
-        }
-        black_box(sums);
+        repeated(simd.splat(1.0), |sum| simd.fma(sum, factor, factor));
         S::LANES
     }
+}
+
+/// Goes from sums to the next ones, [`PRODUCTS`] times.
+#[inline(always)]
+fn repeated<V: Copy>(first: V, next: impl Fn(V) -> V) {
+    let mut sums = black_box([first; SUMS]);
+    for _ in 0..PRODUCTS {
+        for sum in &mut sums {
+            *sum = next(*sum);
+        }
+    }
+    black_box(sums);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -100,7 +106,7 @@ use x86::bytes;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{InstructionSet, PRODUCTS, SUMS, black_box};
+    use super::{InstructionSet, PRODUCTS, SUMS, black_box, repeated};
     use crate::amx;
     use std::arch::x86_64::*;
 
@@ -134,50 +140,27 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vnni")]
     fn multiply_vnni() {
         let factor = black_box(_mm512_set1_epi8(3));
-        let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
-        for _ in 0..PRODUCTS {
-            for sum in &mut sums {
-                *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
-            }
-        }
-        black_box(sums);
+        repeated(_mm512_set1_epi32(1), |sum| _mm512_dpbusd_epi32(sum, factor, factor));
     }
 
     #[target_feature(enable = "avx512f,avx512bw")]
     fn multiply_512() {
         let factor = black_box(_mm512_set1_epi16(3));
-        let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
-        for _ in 0..PRODUCTS {
-            for sum in &mut sums {
-                // Of the sum itself, or the product would be taken out of the loop.
-                *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(*sum, factor));
-            }
-        }
-        black_box(sums);
+        // Of the sum itself, or the product would be taken out of the loop.
+        repeated(_mm512_set1_epi32(1), |sum| _mm512_add_epi32(sum, _mm512_madd_epi16(sum, factor)));
     }
 
     #[target_feature(enable = "avx2,avxvnni")]
     fn multiply_vnni_256() {
         let factor = black_box(_mm256_set1_epi8(3));
-        let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
-        for _ in 0..PRODUCTS {
-            for sum in &mut sums {
-                *sum = _mm256_dpbusd_avx_epi32(*sum, factor, factor);
-            }
-        }
-        black_box(sums);
+        repeated(_mm256_set1_epi32(1), |sum| _mm256_dpbusd_avx_epi32(sum, factor, factor));
     }
 
     #[target_feature(enable = "avx2")]
     fn multiply_256() {
         let factor = black_box(_mm256_set1_epi16(3));
-        let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
-        for _ in 0..PRODUCTS {
-            for sum in &mut sums {
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(*sum, factor));
-            }
-        }
-        black_box(sums);
+        // Of the sum itself, or the product would be taken out of the loop.
+        repeated(_mm256_set1_epi32(1), |sum| _mm256_add_epi32(sum, _mm256_madd_epi16(sum, factor)));
     }
 }
 
