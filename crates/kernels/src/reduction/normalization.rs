@@ -80,14 +80,6 @@ struct Rows<'a> {
     pace: Pace<'a>,
 }
 
-struct Row<'a> {
-    normalization: Normalization,
-    input: &'a [f32],
-    scale: Option<&'a [f32]>,
-    offset: Option<&'a [f32]>,
-    output: &'a mut [f32],
-}
-
 /// Adds `x - center`, or its square, to a sum.
 #[inline(always)]
 fn add_deviation<S: Simd, const IS_SQUARED: bool>(
@@ -136,54 +128,46 @@ impl Kernel for Rows<'_> {
         let Self { normalization, length, input, scale, offset, output, mut pace } = self;
         let rows = input.chunks_exact(length).zip(output.chunks_exact_mut(length));
         for (input, output) in rows {
-            Row { normalization, input, scale, offset, output }.run(simd, &mut pace);
-        }
-    }
-}
-
-impl Row<'_> {
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S, pace: &mut Pace<'_>) {
-        #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
-        let count = self.input.len() as f32;
-        let (mean, factor) = match self.normalization {
-            Normalization::Layer { epsilon } => {
-                let mean = sum_of::<S, false>(simd, self.input, 0.0, pace) / count;
-                // The rounding of the mean is corrected where it would matter.
-                let mean = mean + sum_of::<S, false>(simd, self.input, mean, pace) / count;
-                let variance = sum_of::<S, true>(simd, self.input, mean, pace) / count;
-                (mean, 1.0 / (variance + epsilon).sqrt())
-            }
-            Normalization::L2 { least } => {
-                let squares = sum_of::<S, true>(simd, self.input, 0.0, pace);
-                (0.0, 1.0 / squares.sqrt().max(least))
-            }
-        };
-        let (mean, factor) = (simd.splat(mean), simd.splat(factor));
-        let Self { input, scale, offset, output, .. } = self;
-        let whole = output.len() - output.len() % S::LANES;
-        for block in pace.blocks(whole, 1) {
-            for first in block.step_by(S::LANES) {
-                let x = simd.load(&input[first..]);
-                let mut value = simd.mul(simd.sub(x, mean), factor);
-                if let Some(scale) = scale {
-                    value = simd.mul(value, simd.load(&scale[first..]));
+            #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
+            let count = length as f32;
+            let (mean, factor) = match normalization {
+                Normalization::Layer { epsilon } => {
+                    let mean = sum_of::<S, false>(simd, input, 0.0, &mut pace) / count;
+                    // The rounding of the mean is corrected where it would matter.
+                    let mean = mean + sum_of::<S, false>(simd, input, mean, &mut pace) / count;
+                    let variance = sum_of::<S, true>(simd, input, mean, &mut pace) / count;
+                    (mean, 1.0 / (variance + epsilon).sqrt())
                 }
-                if let Some(offset) = offset {
-                    value = simd.add(value, simd.load(&offset[first..]));
+                Normalization::L2 { least } => {
+                    let squares = sum_of::<S, true>(simd, input, 0.0, &mut pace);
+                    (0.0, 1.0 / squares.sqrt().max(least))
                 }
-                simd.store(value, &mut output[first..]);
+            };
+            let (mean, factor) = (simd.splat(mean), simd.splat(factor));
+            let whole = output.len() - output.len() % S::LANES;
+            for block in pace.blocks(whole, 1) {
+                for first in block.step_by(S::LANES) {
+                    let x = simd.load(&input[first..]);
+                    let mut value = simd.mul(simd.sub(x, mean), factor);
+                    if let Some(scale) = scale {
+                        value = simd.mul(value, simd.load(&scale[first..]));
+                    }
+                    if let Some(offset) = offset {
+                        value = simd.add(value, simd.load(&offset[first..]));
+                    }
+                    simd.store(value, &mut output[first..]);
+                }
             }
+            let x = simd.load_partial(&input[whole..], 0.0);
+            let mut value = simd.mul(simd.sub(x, mean), factor);
+            if let Some(scale) = scale {
+                value = simd.mul(value, simd.load_partial(&scale[whole..], 0.0));
+            }
+            if let Some(offset) = offset {
+                value = simd.add(value, simd.load_partial(&offset[whole..], 0.0));
+            }
+            simd.store_partial(value, &mut output[whole..]);
         }
-        let x = simd.load_partial(&input[whole..], 0.0);
-        let mut value = simd.mul(simd.sub(x, mean), factor);
-        if let Some(scale) = scale {
-            value = simd.mul(value, simd.load_partial(&scale[whole..], 0.0));
-        }
-        if let Some(offset) = offset {
-            value = simd.add(value, simd.load_partial(&offset[whole..], 0.0));
-        }
-        simd.store_partial(value, &mut output[whole..]);
     }
 }
 
