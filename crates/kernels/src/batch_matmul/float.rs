@@ -6,7 +6,7 @@ use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile};
 use crate::image::values_needed;
 use crate::parts::{even_tasks, for_each_task};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
@@ -278,9 +278,8 @@ impl PreparedKernel for BatchMatmul {
     }
 
     fn arithmetic(&self) -> u64 {
-        let [rows, columns, depth] = self.sizes.map(|size| size as u128);
-        let products = rows * columns * depth * self.output.starts.len() as u128;
-        u64::try_from(2 * products).unwrap_or(u64::MAX)
+        let [rows, columns, depth] = self.sizes;
+        multiply_adds(&[self.output.starts.len(), rows, columns, depth])
     }
 }
 

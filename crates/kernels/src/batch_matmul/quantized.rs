@@ -5,7 +5,7 @@ use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
 use crate::parts::{TASKS_BY_THREAD, for_each_task};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
 use crate::team::{Pace, part};
@@ -390,9 +390,8 @@ impl PreparedKernel for BatchMatmul {
     }
 
     fn arithmetic(&self) -> u64 {
-        let [rows, inner, columns] = self.sizes.map(|size| size as u64);
-        let factors = [2, self.products.len() as u64, rows, inner, columns];
-        factors.into_iter().fold(1, u64::saturating_mul)
+        let [rows, inner, columns] = self.sizes;
+        multiply_adds(&[self.products.len(), rows, inner, columns])
     }
 }
 

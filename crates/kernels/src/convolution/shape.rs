@@ -1,6 +1,7 @@
 //! [`Shape`]: the sizes of a convolution.
 
 use crate::packing::product;
+use crate::prepared::multiply_adds;
 use crate::team::part;
 use std::ops::Range;
 
@@ -200,8 +201,7 @@ impl Shape {
 
     /// Multiplications and additions, padding counted as if it were multiplied.
     pub fn operations(&self) -> u64 {
-        let products = self.output_pixels() as u128 * self.filter_values() as u128;
-        u64::try_from(2 * products).unwrap_or(u64::MAX)
+        multiply_adds(&[self.output_pixels(), self.filter_values()])
     }
 
     /// Whether output pixel `p` depends on input pixel `p` alone: a matrix product of the pixels

@@ -5,6 +5,7 @@ use super::boxes::{Decoding, Edges};
 use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
+use crate::packing::product;
 use crate::parts::{Cut, for_each_rows};
 use crate::team::{Pace, Team, WORK_BETWEEN};
 use crate::top_k::rank;
@@ -142,16 +143,14 @@ impl DetectionPostprocessing {
     ) {
         let [batch, count, classes, numbers] = self.sizes;
         let room = self.room();
-        let size =
-            |lengths: &[usize]| lengths.iter().try_fold(1, |it: usize, by| it.checked_mul(*by));
         assert!(numbers >= 4, "deltas of {numbers} numbers");
-        assert_eq!(Some(scores.len()), size(&[batch, count, classes]), "scores of another size");
-        assert_eq!(Some(deltas.len()), size(&[batch, count, numbers]), "deltas of another size");
-        assert_eq!(Some(anchors.len()), size(&[count, 4]), "anchors of another size");
+        assert_eq!(Some(scores.len()), product(&[batch, count, classes]), "scores of another size");
+        assert_eq!(Some(deltas.len()), product(&[batch, count, numbers]), "deltas of another size");
+        assert_eq!(Some(anchors.len()), product(&[count, 4]), "anchors of another size");
         let Detections { scores: out_scores, boxes, classes: labels, numbers: counts } = output;
-        assert_eq!(Some(out_scores.len()), size(&[batch, room]), "room for other scores");
+        assert_eq!(Some(out_scores.len()), product(&[batch, room]), "room for other scores");
         assert_eq!(labels.len(), out_scores.len(), "room for other classes");
-        assert_eq!(Some(boxes.len()), size(&[batch, room, 4]), "room for other boxes");
+        assert_eq!(Some(boxes.len()), product(&[batch, room, 4]), "room for other boxes");
         assert_eq!(counts.len(), batch, "room for other numbers");
         let scratch = &mut scratch[..self.scratch_words()];
         let (anchors, _) = anchors.as_chunks::<4>();

@@ -3,6 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
+use crate::packing::product;
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -78,14 +79,14 @@ impl RoiAlign {
         scratch: &mut [f32],
     ) -> Result<(), NoSuchRegion> {
         let [batch, height, width, channels] = self.sizes;
-        let size = |of: &[usize]| of.iter().try_fold(1, |it: usize, by| it.checked_mul(*by));
         let (regions, _) = regions.as_chunks::<4>();
-        assert_eq!(Some(images.len()), size(&[batch, height, width, channels]), "other images");
+        assert_eq!(Some(images.len()), product(&[batch, height, width, channels]), "other images");
         assert_eq!(regions.len(), batch_indexes.len(), "an image for each region");
-        let of_region = size(&[self.bins[0], self.bins[1], channels]).expect("bins beyond memory");
+        let of_region =
+            product(&[self.bins[0], self.bins[1], channels]).expect("bins beyond memory");
         assert_eq!(
             Some(output.len()),
-            size(&[regions.len(), of_region]),
+            product(&[regions.len(), of_region]),
             "an output of another size"
         );
         for (number, (edges, index)) in regions.iter().zip(batch_indexes).enumerate() {

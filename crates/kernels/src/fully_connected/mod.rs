@@ -14,7 +14,7 @@ pub use crate::gemm::float::Epilogue;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Arguments, Blocking, Layer, PackedProduct, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
@@ -159,7 +159,7 @@ impl FullyConnected {
     /// Multiplications and additions.
     pub fn operations(&self) -> u64 {
         let Sizes { rows, inputs, units } = self.sizes;
-        u64::try_from(2 * rows as u128 * inputs as u128 * units as u128).unwrap_or(u64::MAX)
+        multiply_adds(&[rows, inputs, units])
     }
 
     /// Algorithm, type and instruction set, for profiles.

@@ -1,5 +1,6 @@
 //! [`ArgReduction`]: where the greatest or least element of each slice stands.
 
+use crate::packing::product;
 use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue, for_integers};
 use crate::team::Team;
@@ -25,9 +26,8 @@ pub fn arg_extreme<T: Copy + PartialOrd + Sync>(
     input: &[T],
     output: &mut [i32],
 ) {
-    let size = |length: usize| outer.checked_mul(length).and_then(|it| it.checked_mul(inner));
-    assert_eq!(Some(input.len()), size(length), "an input of another size");
-    assert_eq!(Some(output.len()), size(1), "an output of another size");
+    assert_eq!(Some(input.len()), product(&[outer, length, inner]), "an input of another size");
+    assert_eq!(Some(output.len()), product(&[outer, inner]), "an output of another size");
     let cut = Cut { each: length * inner, least: 8192, multiple: 1 };
     for_each_rows(team, (output, inner), cut, |part, output, mut pace| {
         for (index, output) in part.zip(output.chunks_exact_mut(inner)) {

@@ -4,6 +4,7 @@ use crate::TooLarge;
 use crate::allowance::room_for;
 use crate::convolution;
 use crate::image::Placement;
+use crate::prepared::multiply_adds;
 use crate::team::Pace;
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
@@ -183,8 +184,7 @@ impl Shape {
 
     /// Multiplications and additions, those counted whose results are cut off.
     pub fn operations(&self) -> u64 {
-        let products = self.input_pixels() as u128 * self.filter_values() as u128;
-        u64::try_from(2 * products).unwrap_or(u64::MAX)
+        multiply_adds(&[self.input_pixels(), self.filter_values()])
     }
 }
 
