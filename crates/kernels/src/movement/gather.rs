@@ -4,6 +4,7 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::elementwise::f16_to_f32;
+use crate::packing::product;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{BLOCK, Team};
@@ -42,7 +43,7 @@ impl PreparedKernel for Gather {
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], scratch) = operands.split();
         let (sizes, numbers) = (self.sizes, inputs.of(1));
-        let result = match self.elements {
+        match self.elements {
             Elements::Halves { chosen, set } => {
                 let halves = &mut bytemuck::cast_slice_mut(scratch)[..chosen];
                 gather::<u16>(team, sizes, inputs.of(0), numbers, halves)
@@ -57,13 +58,7 @@ impl PreparedKernel for Gather {
                 let output = bytemuck::cast_slice_mut(output);
                 gather::<u32>(team, sizes, inputs.of(0), numbers, output)
             }
-        };
-        result.map_err(|NoSuchRow { number, .. }| WrongValue {
-            input: 1,
-            what: "value",
-            found: number.to_string(),
-            expected: format!("0 or more, below {}", self.sizes[1]),
-        })
+        }
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -74,15 +69,6 @@ impl PreparedKernel for Gather {
     }
 }
 
-/// A number that no row has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoSuchRow {
-    /// Which of the numbers, from 0.
-    pub position: usize,
-    /// The number itself.
-    pub number: i32,
-}
-
 /// GATHER and EMBEDDING_LOOKUP: of `[outer, rows, inner]` the rows of these numbers, as
 /// `[outer, numbers, inner]`.
 ///
@@ -91,19 +77,20 @@ pub struct NoSuchRow {
 ///
 /// # Panics
 /// If input or output are not of these sizes.
-pub fn gather<T: Copy + Send + Sync>(
+pub(crate) fn gather<T: Copy + Send + Sync>(
     team: &mut Team,
     [outer, rows, inner]: [usize; 3],
     input: &[T],
     numbers: &[i32],
     output: &mut [T],
-) -> Result<(), NoSuchRow> {
-    let size = |rows: usize| outer.checked_mul(rows).and_then(|it| it.checked_mul(inner));
-    assert_eq!(Some(input.len()), size(rows), "an input of another size");
-    assert_eq!(Some(output.len()), size(numbers.len()), "an output of another size");
+) -> Result<(), WrongValue> {
+    assert_eq!(Some(input.len()), product(&[outer, rows, inner]), "an input of another size");
+    let written = product(&[outer, numbers.len(), inner]);
+    assert_eq!(Some(output.len()), written, "an output of another size");
     let row = |number: i32| usize::try_from(number).ok().filter(|row| *row < rows);
-    if let Some(position) = numbers.iter().position(|number| row(*number).is_none()) {
-        return Err(NoSuchRow { position, number: numbers[position] });
+    if let Some(number) = numbers.iter().find(|number| row(**number).is_none()) {
+        let (found, expected) = (number.to_string(), format!("0 or more, below {rows}"));
+        return Err(WrongValue { input: 1, what: "value", found, expected });
     }
     if output.is_empty() {
         return Ok(());

@@ -148,29 +148,4 @@ impl StridedCopy {
             })
             .collect()
     }
-
-    /// SPACE_TO_DEPTH of a contiguous `[batch, height, width, depth]`.
-    ///
-    /// # Panics
-    /// If the block does not divide height and width.
-    pub fn space_to_depth([batch, height, width, depth]: [usize; 4], block: usize) -> Self {
-        let divides = |length: usize| block > 0 && length.is_multiple_of(block);
-        assert!(divides(height) && divides(width), "blocks of {block} in {height} by {width}");
-        let (rows, columns) = (height / block, width / block);
-        // In the input: batch, row, row within the block, column, column within the block, depth.
-        let lengths = [batch, rows, block, columns, block, depth];
-        Self::transpose(&lengths, &[0, 1, 3, 2, 4, 5])
-    }
-
-    /// DEPTH_TO_SPACE of a contiguous `[batch, height, width, depth]`.
-    ///
-    /// # Panics
-    /// If the block's square does not divide the depth.
-    pub fn depth_to_space([batch, height, width, depth]: [usize; 4], block: usize) -> Self {
-        let square = block.checked_mul(block).filter(|square| *square > 0);
-        let divides = square.is_some_and(|square| depth.is_multiple_of(square));
-        assert!(divides, "blocks of {block} in a depth of {depth}");
-        let lengths = [batch, height, width, block, block, depth / (block * block)];
-        Self::transpose(&lengths, &[0, 1, 3, 2, 4, 5])
-    }
 }

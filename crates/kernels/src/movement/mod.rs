@@ -5,8 +5,7 @@
 //! | TRANSPOSE | [`StridedCopy::transpose`] |
 //! | SLICE, STRIDED_SLICE, SPLIT | [`StridedCopy::slice`] |
 //! | CONCATENATION, the inside of PAD | [`StridedCopy::piece`], one for each input |
-//! | SPACE_TO_DEPTH, DEPTH_TO_SPACE | [`StridedCopy::space_to_depth`], [`StridedCopy::depth_to_space`] |
-//! | SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
+//! | SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
 //! | MIRROR_PAD | [`StridedCopy::mirror_pad`] |
 //! | GATHER, EMBEDDING_LOOKUP | [`Gather`] |
 //! | HASHTABLE_LOOKUP | [`HashtableLookup`] |
@@ -28,7 +27,9 @@ mod update;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
 use crate::team::{BLOCK, Team};
-pub use gather::{Elements, Gather, NoSuchRow, gather};
+#[cfg(test)]
+pub(crate) use gather::gather;
+pub use gather::{Elements, Gather};
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
 use std::mem::MaybeUninit;
