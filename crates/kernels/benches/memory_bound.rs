@@ -69,7 +69,7 @@ fn chain(bencher: Bencher<'_, '_>, set: InstructionSet, shapes: &[&[usize]], ste
         shapes.iter().map(|shape| floats(shape.iter().product())).collect();
     let operands: Vec<&[f32]> = operands.iter().map(Vec::as_slice).collect();
     let chain = Chain::prepare(set, shapes, steps);
-    let (mut output, mut team) = (vec![0.0; chain.elements()], Team::alone());
+    let (mut output, mut team) = (vec![0.0; operands[0].len()], Team::alone());
     let moved = 4 * (output.len() + operands.iter().map(|it| it.len()).sum::<usize>());
     bencher
         .counter(BytesCount::new(moved))

@@ -151,6 +151,7 @@ impl Walk {
     }
 
     /// How many elements the result has.
+    #[cfg(test)]
     pub(crate) fn elements(&self) -> usize {
         self.elements
     }

@@ -91,11 +91,6 @@ impl Chain {
         Self { isa: Isa::of(set), walk: Walk::new(shapes), steps: steps.to_vec() }
     }
 
-    /// How many elements the result has.
-    pub fn elements(&self) -> usize {
-        self.walk.elements()
-    }
-
     /// Computes the result.
     ///
     /// # Panics

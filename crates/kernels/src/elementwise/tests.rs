@@ -8,7 +8,7 @@ fn results(inputs: &[&[f32]], shapes: &[&[usize]], steps: &[Step]) -> Vec<Vec<f3
     InstructionSet::available()
         .map(|set| {
             let chain = Chain::prepare(set, shapes, steps);
-            let mut output = vec![f32::NAN; chain.elements()];
+            let mut output = vec![f32::NAN; chain.walk.elements()];
             chain.run(&mut Team::new(2), inputs, &mut output);
             output
         })

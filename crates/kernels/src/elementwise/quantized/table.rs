@@ -28,11 +28,6 @@ impl Table {
         }
         Self(table)
     }
-
-    /// A function of signed numbers.
-    pub fn of_i8(function: impl Fn(i8) -> i8) -> Self {
-        Self::of_u8(|input| function(input.cast_signed()).cast_unsigned())
-    }
 }
 
 /// A prepared function of 8-bit numbers. Signed ones are passed by their bits, with
@@ -313,11 +308,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn signed_numbers_stand_at_their_bits() {
-        let table = Table::of_i8(i8::wrapping_neg);
-        assert_eq!((table.0[255], table.0[1], table.0[128]), (1, 255, 128));
     }
 }

@@ -31,8 +31,6 @@ impl Epilogue {
     pub const NONE: Self = Self { min: f32::NEG_INFINITY, max: f32::INFINITY, hard_swish: false };
     /// `max(x, 0)`.
     pub const RELU: Self = Self { min: 0.0, ..Self::NONE };
-    /// Clamped to -1 and 1.
-    pub const RELU1: Self = Self { min: -1.0, max: 1.0, ..Self::NONE };
     /// Clamped to 0 and 6.
     pub const RELU6: Self = Self { min: 0.0, max: 6.0, ..Self::NONE };
     /// `x * clamp(x + 3, 0, 6) / 6`.
