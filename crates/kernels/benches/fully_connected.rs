@@ -5,7 +5,7 @@ mod measure;
 
 use measure::{Settings, values};
 use nnhal_kernels::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use nnhal_kernels::{Lines, Preparation, Team};
+use nnhal_kernels::{Lines, Preparation, PreparedKernel, Team};
 
 /// Name, rows, inputs, units, storage.
 type Row = (&'static str, usize, usize, usize, Storage);
@@ -43,7 +43,7 @@ fn main() {
         let mut output = vec![0.0; rows * units];
         let mut scratch = Lines::with_bytes(layer.scratch_bytes());
         let mut team = Team::new(settings.threads);
-        settings.measure(name, &layer.kernel(), layer.operations(), || {
+        settings.measure(name, &layer.kernel(), layer.arithmetic(), || {
             layer.run(&mut team, &input, None, &mut output, scratch.lines_mut());
         });
     }

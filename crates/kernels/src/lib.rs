@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
-//! use nnhal_kernels::{Epilogue, InstructionSet, Lines, Preparation, Team};
+//! use nnhal_kernels::{Epilogue, InstructionSet, Lines, Preparation, PreparedKernel, Team};
 //!
 //! // One row of two values, times a column of two weights, plus a bias.
 //! let sizes = Sizes { rows: 1, inputs: 2, units: 1 };

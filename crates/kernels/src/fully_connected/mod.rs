@@ -88,11 +88,15 @@ impl PreparedKernel for FullyConnected {
     }
 
     fn scratch_bytes(&self) -> usize {
-        Self::scratch_bytes(self)
+        match &self.method {
+            Method::Gemm(product) => product.scratch_bytes(),
+            Method::Stream(_) => 0,
+        }
     }
 
     fn arithmetic(&self) -> u64 {
-        self.operations()
+        let Sizes { rows, inputs, units } = self.sizes;
+        multiply_adds(&[rows, inputs, units])
     }
 }
 
@@ -156,12 +160,6 @@ impl FullyConnected {
         self.sizes
     }
 
-    /// Multiplications and additions.
-    pub fn operations(&self) -> u64 {
-        let Sizes { rows, inputs, units } = self.sizes;
-        multiply_adds(&[rows, inputs, units])
-    }
-
     /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {
@@ -170,14 +168,6 @@ impl FullyConnected {
             Method::Stream(_) => "gemv",
         };
         format!("{algorithm} f32 {}", self.set)
-    }
-
-    /// Bytes of scratch memory that [`Self::run`] needs.
-    pub fn scratch_bytes(&self) -> usize {
-        match &self.method {
-            Method::Gemm(product) => product.scratch_bytes(),
-            Method::Stream(_) => 0,
-        }
     }
 
     /// Computes the output. The residual operand, of the output's shape, is added before the

@@ -2,7 +2,7 @@
 
 use super::sequences::Steps;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use crate::{Preparation, Team, TooLarge};
+use crate::{Preparation, PreparedKernel, Team, TooLarge};
 
 /// Weights from the inputs to the units of a gate.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Contribution {
 
     /// Multiplications and additions.
     pub(super) fn operations(&self) -> u64 {
-        self.input.operations() + self.auxiliary.as_ref().map_or(0, FullyConnected::operations)
+        self.input.arithmetic() + self.auxiliary.as_ref().map_or(0, FullyConnected::arithmetic)
     }
 
     /// # Panics

@@ -198,7 +198,7 @@ impl PreparedKernel for Svdf {
 
     fn arithmetic(&self) -> u64 {
         let SvdfShape { batch, units, rank, memory, .. } = self.shape;
-        multiply_adds(&[batch, units, rank, memory]).saturating_add(self.features.operations())
+        multiply_adds(&[batch, units, rank, memory]).saturating_add(self.features.arithmetic())
     }
 }
 
