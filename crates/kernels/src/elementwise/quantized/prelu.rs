@@ -1,6 +1,6 @@
 //! [`QuantizedPrelu`]: PRELU of quantized tensors.
 
-use super::sum::{clamped, for_each_vector};
+use super::product::Block;
 use super::table::recoded;
 use super::{QuantizedProduct, Table, TableMap};
 use crate::InstructionSet;
@@ -9,7 +9,7 @@ use crate::elementwise::pairs::{Broadcast, PairFunction};
 use crate::multiplier::Multiplier;
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use crate::vector::{Byte, Kernel, Simd};
 
 /// PRELU of `u8` or `i8` tensors: `x` where it is 0 or more, otherwise `alpha * x`, each requantized by a factor
 /// of its own.
@@ -56,49 +56,31 @@ impl<T: Byte> PairFunction for QuantizedPrelu<T> {
         pairs.by_block(team, inputs, output, |isa, [x, alpha], output| {
             let mut room = [T::zeroed(); BLOCK];
             let above = recoded(Some(&self.above), x, &mut room);
-            isa.run(Part { below: self.below, x, alpha, above, output });
+            isa.run(Block { product: self.below, a: x, b: alpha, output: &mut *output });
+            isa.run(Above { zero_point: self.below.zero_points[0], x, above, output });
         });
     }
 }
 
-struct Part<'a, T> {
-    below: QuantizedProduct<T>,
+/// Replaces outputs by others where elements are 0 or more.
+struct Above<'a, T> {
+    zero_point: i32,
     x: Operand<'a, T>,
-    alpha: Operand<'a, T>,
     above: Operand<'a, T>,
     output: &'a mut [T],
 }
 
-impl<T: Byte> Part<'_, T> {
-    fn scalar(&self, x: T, alpha: T, above: T) -> T {
-        if x.wide() >= self.below.zero_points[0] { above } else { self.below.scalar(x, alpha) }
-    }
-}
-
-/// The operands of products.
-struct Block<'a, T> {
-    a: Operand<'a, T>,
-    b: Operand<'a, T>,
-    output: &'a mut [T],
-}
-
-impl<T: Byte> Kernel for Part<'_, T> {
+impl<T: Byte> Kernel for Above<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        if !self.below.fits_vectors {
-            for index in 0..self.output.len() {
-                let (x, alpha) = (self.x.at(index), self.alpha.at(index));
-                self.output[index] = self.scalar(x, alpha, self.above.at(index));
-            }
+    fn run<S: Simd>(self, _: S) {
+        let Self { zero_point, x, above, output } = self;
+        // Elements are compared with the nearest number that they may be.
+        if zero_point > T::RANGE.1 {
             return;
         }
-        let Self { below, x, alpha, above, output } = self;
-        let products = Block { a: x, b: alpha, output: &mut *output };
-        for_each_vector!(simd, products, below.range, |x, alpha| below.vector(simd, x, alpha));
-        // It is in range, or products would not be vectors.
-        let zero = T::nearest(below.zero_points[0]);
+        let zero = T::nearest(zero_point);
         match (x, above) {
             (Operand::Elements(x), Operand::Elements(above)) => {
                 for (output, (x, above)) in output.iter_mut().zip(x.iter().zip(above)) {

@@ -14,9 +14,9 @@ use std::marker::PhantomData;
 pub struct QuantizedProduct<T> {
     pub(super) zero_points: [i32; 3],
     multiplier: Multiplier,
-    pub(super) range: (i32, i32),
+    range: (i32, i32),
     /// Whether nothing overflows in vectors.
-    pub(super) fits_vectors: bool,
+    fits_vectors: bool,
     stored: PhantomData<T>,
 }
 
@@ -48,7 +48,7 @@ impl<T: Byte> QuantizedProduct<T> {
 
     /// Not clamped.
     #[inline(always)]
-    pub(super) fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
+    fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
         let [zero_of_a, zero_of_b, zero] = self.zero_points.map(|zero| simd.isplat(zero));
         let product = simd.imul(simd.isub(x, zero_of_a), simd.isub(y, zero_of_b));
         simd.iadd(self.multiplier.apply_to_vector(simd, product), zero)
@@ -70,11 +70,12 @@ impl<T: Byte> PairFunction for QuantizedProduct<T> {
     }
 }
 
-struct Block<'a, T> {
-    product: QuantizedProduct<T>,
-    a: Operand<'a, T>,
-    b: Operand<'a, T>,
-    output: &'a mut [T],
+/// The products of a block.
+pub(super) struct Block<'a, T> {
+    pub(super) product: QuantizedProduct<T>,
+    pub(super) a: Operand<'a, T>,
+    pub(super) b: Operand<'a, T>,
+    pub(super) output: &'a mut [T],
 }
 
 impl<T: Byte> Kernel for Block<'_, T> {
