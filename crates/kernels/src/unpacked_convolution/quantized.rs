@@ -2,15 +2,17 @@
 #![allow(unsafe_code)]
 
 use crate::convolution::Shape;
+use crate::convolution::quantized::Target;
 use crate::convolution::quantized::portable::Definition;
 use crate::disjoint::DisjointOutput;
+use crate::image::Places;
 use crate::of_images::{ImageKernel, Images};
 use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice};
 use crate::quantization::Activations;
 use crate::requantize::Requantization;
-use crate::team::{Pace, part};
-use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use crate::team::part;
+use crate::vector::Isa;
+use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A convolution whose weights and biases are known only when it is run: the weights less their zero
 /// point are written to scratch memory first, as numbers of 16 bits.
@@ -101,21 +103,12 @@ impl UnpackedConvolution {
             }
         });
         let definition = Definition { shape, activations, weights, bias, requantization };
-        let (output, step) = (DisjointOutput::new(output.values), output.pixel_stride);
+        let values = DisjointOutput::new(output.values);
+        let output = Target { values: &values, places: Places::Even(output.pixel_stride) };
         team.run_long(self.tasks, &|task, stop| {
-            let mut pace = Pace::new(stop);
-            for line in part(shape.batch * shape.output[0], self.tasks, task) {
-                for x in 0..shape.output[1] {
-                    if pace.is_over(1) {
-                        return;
-                    }
-                    let start = (line * shape.output[1] + x) * step;
-                    // SAFETY: the pixels of different tasks are different.
-                    let to = unsafe { output.slice(start, channels) };
-                    let at = [line / shape.output[0], line % shape.output[0], x];
-                    isa.run(Pixel { definition: &definition, input, at, to, pace: &mut pace });
-                }
-            }
+            let lines = part(shape.batch * shape.output[0], self.tasks, task);
+            // SAFETY: the lines of different tasks are different.
+            unsafe { definition.lines(isa, (input, &output), lines, stop) };
         });
     }
 }
@@ -143,31 +136,13 @@ impl ImageKernel for UnpackedConvolution {
     }
 }
 
-/// An output pixel, by the definition, of which compilers make what each instruction set has.
-struct Pixel<'a, 'p> {
-    definition: &'a Definition<'a>,
-    input: Image<'a, u8>,
-    at: [usize; 3],
-    to: &'a mut [u8],
-    pace: &'a mut Pace<'p>,
-}
-
-impl Kernel for Pixel<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        self.definition.pixel(self.input, self.at, self.to, self.pace);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::convolution::float::tests::{any_shape, depthwise, turned};
     use crate::convolution::quantized::{Convolution, Layer};
     use crate::quantization::{Signedness, Weights};
-    use crate::{ImageMut, InstructionSet, Lines, Multiplier};
+    use crate::{Image, ImageMut, InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 
     proptest! {

@@ -1,12 +1,14 @@
 //! The definition in plain loops: the counterpart of all others, and what runs where they do not.
 #![allow(unsafe_code)]
 
-use super::{Layer, Method, Pass};
+use super::{Layer, Method, Pass, Target};
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
 use crate::quantization::Activations;
-use crate::team::{Pace, part};
+use crate::team::{Pace, Stop, part};
+use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, InstructionSet, Line, Preparation, Requantization, TooLarge};
+use std::ops::Range;
 
 /// Tasks of a convolution, at most.
 const MOST_TASKS: usize = 256;
@@ -14,6 +16,7 @@ const MOST_TASKS: usize = 256;
 /// Weights less their zero point, and all the rest.
 #[derive(Debug)]
 pub(super) struct Portable {
+    isa: Isa,
     weights: PackedValues<i16>,
     bias: Vec<i32>,
     activations: Activations,
@@ -38,7 +41,8 @@ impl Portable {
         let bias = preparation.copied(bias, "a bias")?;
         let is_empty = shape.output_pixels() == 0 || shape.output_channels == 0;
         let rows = if is_empty { 0 } else { shape.batch * shape.output[0] };
-        Ok(Self { weights, bias, activations, requantization, tasks: rows.min(MOST_TASKS) })
+        let isa = Isa::of(preparation.set());
+        Ok(Self { isa, weights, bias, activations, requantization, tasks: rows.min(MOST_TASKS) })
     }
 }
 
@@ -53,16 +57,51 @@ pub(crate) struct Definition<'a> {
 }
 
 impl Definition<'_> {
-    /// Computes all channels of an output pixel.
-    #[inline(always)]
-    pub(crate) fn pixel(
+    /// Computes all channels of some lines of the output.
+    ///
+    /// # Safety
+    /// No one else accesses those of their pixels.
+    pub(crate) unsafe fn lines(
         &self,
-        input: Image<'_, u8>,
-        [batch, y, x]: [usize; 3],
-        outputs: &mut [u8],
-        pace: &mut Pace<'_>,
+        isa: Isa,
+        (input, output): (Image<'_, u8>, &Target<'_>),
+        lines: Range<usize>,
+        stop: &Stop,
     ) {
-        let Self { shape, activations, weights, bias, requantization } = self;
+        let mut pace = Pace::new(stop);
+        let [height, width] = self.shape.output;
+        for line in lines {
+            for x in 0..width {
+                // Once it is too late, other pixels take their time too.
+                if pace.is_over(1) {
+                    return;
+                }
+                let start = output.places.start(line * width + x);
+                // SAFETY: the caller's promise.
+                let to = unsafe { output.values.slice(start, self.shape.output_channels) };
+                let at = [line / height, line % height, x];
+                isa.run(Pixel { definition: self, input, at, to, pace: &mut pace });
+            }
+        }
+    }
+}
+
+/// An output pixel, of which compilers make what each instruction set has.
+struct Pixel<'a, 'p> {
+    definition: &'a Definition<'a>,
+    input: Image<'a, u8>,
+    at: [usize; 3],
+    to: &'a mut [u8],
+    pace: &'a mut Pace<'p>,
+}
+
+impl Kernel for Pixel<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { definition, input, at: [batch, y, x], to: outputs, pace } = self;
+        let Definition { shape, activations, weights, bias, requantization } = definition;
         let depth = shape.group_input_channels();
         let signedness = activations.signedness;
         let (rows, columns) = (shape.seen_taps(0, y), shape.seen_taps(1, x));
@@ -116,19 +155,8 @@ impl Method for Portable {
         let Self { activations, bias, requantization, .. } = self;
         let (activations, weights) = (*activations, self.weights.values());
         let definition = Definition { shape, activations, weights, bias, requantization };
-        let mut pace = Pace::new(stop);
-        let [height, width] = shape.output;
-        for row in part(shape.batch * height, self.tasks, task) {
-            for x in 0..width {
-                // Once it is too late, other pixels take their time too.
-                if pace.is_over(1) {
-                    return;
-                }
-                let start = output.places.start(row * width + x);
-                // SAFETY: the pixels of different rows are different, and each row is of one task.
-                let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-                definition.pixel(input, [row / height, row % height, x], outputs, &mut pace);
-            }
-        }
+        let lines = part(shape.batch * shape.output[0], self.tasks, task);
+        // SAFETY: the pixels of different lines are different, and each line is of one task.
+        unsafe { definition.lines(self.isa, (input, output), lines, stop) };
     }
 }
