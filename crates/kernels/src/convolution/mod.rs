@@ -2,9 +2,11 @@
 //! when it is prepared; see [`unpacked_convolution`](crate::unpacked_convolution) for others.
 
 pub mod float;
+mod pixels;
 pub mod quantized;
 mod row;
 mod shape;
 mod tiles;
 
+pub(crate) use pixels::Pixels;
 pub use shape::Shape;

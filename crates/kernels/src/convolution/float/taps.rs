@@ -2,12 +2,11 @@
 //! that it sees.
 #![allow(unsafe_code)]
 
-use crate::convolution::Shape;
+use crate::convolution::{Pixels, Shape};
 use crate::gemm::float::{MOST_SEGMENTS, Rows, RowsPlan};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::{Image, Preparation, TooLarge};
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// How the input pixels that an output pixel sees become segments of a row.
@@ -122,9 +121,8 @@ pub(crate) struct Taps<'a> {
     access: Access,
     /// See [`Access::segments`]: it is asked for each tile.
     segments: [usize; 2],
-    input: Image<'a, f32>,
-    /// As many zeros as the input has channels, or a row of the filter sees values.
-    zeros: &'a [f32],
+    /// With as many zeros as the input has channels, or a row of the filter sees values.
+    pixels: Pixels<'a, f32>,
 }
 
 impl<'a> Taps<'a> {
@@ -141,23 +139,18 @@ impl<'a> Taps<'a> {
         assert!(wanted.is_ok_and(|wanted| zeros.len() >= wanted), "too few zeros");
         let is_contiguous = input.pixel_stride == shape.input_channels;
         assert!(access != Access::Spans || is_contiguous, "gaps in a span");
-        Self { shape, access, segments: access.segments(shape), input, zeros }
-    }
-
-    /// The address of a pixel's first channel.
-    fn pixel(&self, n: usize, y: usize, x: usize) -> *const f32 {
-        let pixel = self.shape.input_pixel([n, y, x]);
-        debug_assert!(pixel < self.shape.input_pixels());
-        self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
+        let Image { values, pixel_stride } = input;
+        let pixels = Pixels { values, pixel_stride, channel: 0, padding: zeros };
+        Self { shape, access, segments: access.segments(shape), pixels }
     }
 
     /// The values of a pixel that some tap sees.
     fn seen(&self, [n, y, x]: [usize; 3], [i, j]: [usize; 2]) -> &[f32] {
         let channels = self.shape.input_channels;
         let position = self.shape.input_position(0, y, i).zip(self.shape.input_position(1, x, j));
-        let Some((y, x)) = position else { return &self.zeros[..channels] };
-        &self.input.values[self.shape.input_pixel([n, y, x]) * self.input.pixel_stride..]
-            [..channels]
+        let Pixels { values, pixel_stride, padding, .. } = self.pixels;
+        let Some((y, x)) = position else { return &padding[..channels] };
+        &values[self.shape.input_pixel([n, y, x]) * pixel_stride..][..channels]
     }
 
     /// Addresses for a run of output pixels of one output row.
@@ -165,71 +158,35 @@ impl<'a> Taps<'a> {
         &self,
         [n, y, x]: [usize; 3],
         scratch: &mut [f32],
-        to: &mut [MaybeUninit<*const f32>],
+        to: &mut [*const f32],
         [first, length, rows]: [usize; 3],
     ) {
         let shape = self.shape;
         let [filter_height, filter_width] = shape.filter;
         let channels = shape.input_channels;
-        let step = shape.stride[1] * self.input.pixel_stride;
         match self.access {
-            Access::Plain => unreachable!("`locate` has found them"),
-            Access::Pixels => {
-                for i in 0..filter_height {
-                    let input_y = shape.input_position(0, y, i);
-                    for j in 0..filter_width {
-                        let to = &mut to[(i * filter_width + j) * rows + first..][..length];
-                        let Some(input_y) = input_y else {
-                            to.fill(MaybeUninit::new(self.zeros.as_ptr()));
-                            continue;
-                        };
-                        let start = shape.input_position(1, x, j);
-                        let end = shape.input_position(1, x + length - 1, j);
-                        if let (Some(start), Some(_)) = (start, end) {
-                            let mut at = self.pixel(n, input_y, start);
-                            for to in to {
-                                to.write(at);
-                                at = at.wrapping_add(step);
-                            }
-                            continue;
-                        }
-                        for (index, to) in to.iter_mut().enumerate() {
-                            let input_x = shape.input_position(1, x + index, j);
-                            to.write(match input_x {
-                                Some(input_x) => self.pixel(n, input_y, input_x),
-                                None => self.zeros.as_ptr(),
-                            });
-                        }
-                    }
-                }
-            }
+            Access::Plain | Access::Pixels => unreachable!("`locate` has found them"),
             Access::Spans => {
                 let span = filter_width * channels;
-                let interior = shape.interior(1);
+                // Those that see no padding. What is located of others is the pixel that their first tap sees.
+                let (start, end) = shape.interior(1);
+                let inside = start.clamp(x, x + length)..end.clamp(x, x + length);
+                let outside = (x..inside.start).chain(inside.end.max(inside.start)..x + length);
                 for i in 0..filter_height {
                     let to = &mut to[i * rows + first..][..length];
-                    let Some(input_y) = shape.input_position(0, y, i) else {
-                        to.fill(MaybeUninit::new(self.zeros.as_ptr()));
+                    let row = shape.input_position(0, y, i);
+                    let places = [n, x * shape.stride[1], shape.stride[1]];
+                    self.pixels.locate_row(shape, places, row, to);
+                    if row.is_none() {
                         continue;
-                    };
-                    // Those that see no padding are side by side.
-                    let inside = interior.0.clamp(x, x + length)..interior.1.clamp(x, x + length);
-                    if !inside.is_empty() {
-                        let input_x = inside.start * shape.stride[1] - shape.padding_before[1];
-                        let mut at = self.pixel(n, input_y, input_x);
-                        for to in &mut to[inside.start - x..inside.end - x] {
-                            to.write(at);
-                            at = at.wrapping_add(step);
-                        }
                     }
-                    let outside = (x..inside.start).chain(inside.end.max(inside.start)..x + length);
-                    for index in outside.map(|outside| outside - x) {
+                    for index in outside.clone().map(|outside| outside - x) {
                         let start = ((first + index) * filter_height + i) * span;
                         let copy = &mut scratch[start..start + span];
                         for (j, copy) in copy.chunks_exact_mut(channels.max(1)).enumerate() {
                             copy.copy_from_slice(self.seen([n, y, x + index], [i, j]));
                         }
-                        to[index].write(copy.as_ptr());
+                        to[index] = copy.as_ptr();
                     }
                 }
             }
@@ -251,7 +208,7 @@ impl<'a> Taps<'a> {
                             }
                         }
                     }
-                    to.write(copy.as_ptr());
+                    *to = copy.as_ptr();
                 }
             }
         }
@@ -260,7 +217,7 @@ impl<'a> Taps<'a> {
 
 // SAFETY: the values of all groups are the channels of a pixel (`Plain`, `Pixels`), of the pixels that a row of the
 // filter sees (`Spans`), or of those that all taps see (`Copies`). An address is that of a pixel within
-// the input (`input_position` gives no other, and `locate` has checked that the output pixels exist), all
+// the input ([`Pixels`] and `input_position` give no other, and `locate` has checked that the output pixels exist), all
 // of whose channels exist, as `new` has checked; or of the zeros, whose number `new` has checked; or of a
 // part of the scratch memory that was taken as a slice, a different one for each. A span begins at a
 // pixel of `Shape::interior`: all taps of the filter's row see the same row of the input, the last one
@@ -283,16 +240,14 @@ unsafe impl Rows for Taps<'_> {
         self.access.scratch_values(self.shape, rows).unwrap_or(usize::MAX)
     }
 
-    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
+    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [*const f32]) {
         assert!(rows.end <= self.shape.output_pixels(), "pixels that are not there");
-        if self.access == Access::Plain {
-            let Image { values, pixel_stride } = self.input;
-            let first = values.as_ptr().wrapping_add(rows.start * pixel_stride);
-            // Pixels that are there, so that nothing wraps; with a check they would not be located side by side.
-            for (index, to) in to.iter_mut().enumerate() {
-                to.write(first.wrapping_add(index.wrapping_mul(pixel_stride)));
+        match self.access {
+            Access::Plain => return self.pixels.locate_all(rows.start, to),
+            Access::Pixels => {
+                return self.pixels.locate(self.shape, rows, 0..self.shape.taps(), to);
             }
-            return;
+            Access::Spans | Access::Copies => {}
         }
         let [height, width] = self.shape.output;
         let (mut line, mut x) = (rows.start / width, rows.start % width);

@@ -3,10 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::stage::Stage;
-use super::table::{ENTRIES, PIXELS, Pixels, Table};
+use super::table::{ENTRIES, PIXELS, Table};
 use super::tasks::Tasks;
 use super::{Layer, Method, Pass};
-use crate::convolution::Shape;
+use crate::convolution::{Pixels, Shape};
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::quantized::ByteMatrix;
 use crate::gemm::quantized::{Matrix, Source, TILE_ROWS, Tile, Variant};
@@ -372,7 +372,7 @@ impl Work<'_> {
                     channel: group * shape.group_input_channels(),
                     padding: &self.convolution.padding,
                 };
-                table.fill(shape, &image, first, count);
+                table.fill(shape, &image, first..next);
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
                 // checked, or of the padding, which is as long as a run. That is the group's channels of
                 // a pixel: without a copy their number is a multiple of four.

@@ -8,8 +8,8 @@ mod tests;
 mod wide;
 mod window;
 
-use crate::convolution::Shape;
 use crate::convolution::float::{Convolution, Layer, Pass};
+use crate::convolution::{Pixels, Shape};
 use crate::depthwise::by_channel;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
 use crate::of_images::{ImageKernel, Images};
@@ -17,7 +17,7 @@ use crate::packing::PackedValues;
 use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
-use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{Image, InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
 use std::ops::Range;
@@ -268,12 +268,8 @@ impl Direct {
         let products = panels.len() * self.blocking.columns() * shape.taps();
         let [height, width] = shape.output;
         let (n, y) = (line / height, line % height);
-        let [filter_height, filter_width] = shape.filter;
-        // Rows of the filter that see the input at all are side by side.
-        let sees = |i: &usize| shape.input_position(0, y, *i).is_some();
-        let first = (0..filter_height).find(sees).unwrap_or(0);
-        let count = (first..filter_height).take_while(sees).count();
-        let taps = first * filter_width..(first + count) * filter_width;
+        let Range { start: first, end } = shape.seen_taps(0, y);
+        let taps = first * shape.filter[1]..end * shape.filter[1];
         let interior = shape.interior(1);
         let tiles = width.div_ceil(MOST_PIXELS);
         let mut table = [std::ptr::null(); MOST_TAPS * MOST_PIXELS];
@@ -282,7 +278,8 @@ impl Direct {
             if pace.is_over(xs.len() * products) {
                 return;
             }
-            let taps_of_tile = if count == 0 {
+            let pixels = line * width + xs.start..line * width + xs.end;
+            let taps_of_tile = if taps.is_empty() {
                 Taps::Table(&[])
             } else if interior.0 <= xs.start && xs.end <= interior.1 {
                 let x = xs.start * shape.stride[1] - shape.padding_before[1];
@@ -293,34 +290,13 @@ impl Direct {
                 let step = shape.stride[1] * pass.input.pixel_stride;
                 Taps::Regular { origin, distances, step }
             } else {
-                Taps::Table(self.locate(pass, &mut table, [n, y], taps.clone(), xs.clone()))
+                let Image { values, pixel_stride } = pass.input;
+                let input = Pixels { values, pixel_stride, channel: 0, padding: &self.zeros };
+                input.locate(shape, pixels.clone(), taps.clone(), &mut table);
+                Taps::Table(&table[..taps.len() * xs.len()])
             };
-            let pixels = line * width + xs.start..line * width + xs.end;
             self.tile(pass, weights, taps_of_tile, taps.start, pixels, panels.clone());
         }
-    }
-
-    /// The addresses of what some pixels of a line see through some taps.
-    fn locate<'t>(
-        &self,
-        pass: &Pass<'_>,
-        table: &'t mut [*const f32],
-        [n, y]: [usize; 2],
-        taps: Range<usize>,
-        xs: Range<usize>,
-    ) -> &'t [*const f32] {
-        let table = &mut table[..taps.len() * xs.len()];
-        for (tap, table) in taps.zip(table.chunks_exact_mut(xs.len())) {
-            let (i, j) = (tap / self.shape.filter[1], tap % self.shape.filter[1]);
-            let input_y = self.shape.input_position(0, y, i);
-            for (x, address) in xs.clone().zip(table) {
-                *address = match input_y.zip(self.shape.input_position(1, x, j)) {
-                    Some((y, x)) => pass.input([n, y, x]),
-                    None => self.zeros.as_ptr(),
-                };
-            }
-        }
-        table
     }
 
     /// Some channels of some pixels.

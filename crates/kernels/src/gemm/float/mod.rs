@@ -67,7 +67,7 @@ pub(crate) unsafe trait Rows: Sync {
 
     /// Writes where the segments of some rows are: those of all rows in the first segment, then those
     /// in the second. At each there are the values of all groups.
-    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]);
+    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [*const f32]);
 }
 
 /// See [`Rows::segments`].
@@ -405,9 +405,10 @@ fn located<'t>(
 ) -> &'t [*const f32] {
     let table = &mut table[..rows.len() * of.segments()];
     table.fill(MaybeUninit::new(std::ptr::null()));
-    of.locate(rows.clone(), scratch, table);
     // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
-    unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
+    let table = unsafe { &mut *(std::ptr::from_mut(table) as *mut [*const f32]) };
+    of.locate(rows.clone(), scratch, table);
+    table
 }
 
 /// A product that is being computed.
@@ -564,12 +565,12 @@ unsafe impl Rows for PlainRows<'_> {
         self.groups
     }
 
-    fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
+    fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [*const f32]) {
         assert!(rows.end <= self.count, "rows that are not there");
         let first = self.values.as_ptr().wrapping_add(rows.start * self.stride);
         // Rows that are there, so that nothing wraps; with a check they would not be located side by side.
         for (index, to) in to.iter_mut().enumerate() {
-            to.write(first.wrapping_add(index.wrapping_mul(self.stride)));
+            *to = first.wrapping_add(index.wrapping_mul(self.stride));
         }
     }
 }
