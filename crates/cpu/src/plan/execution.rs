@@ -128,10 +128,12 @@ impl OutputBytes<'_> {
     /// A copy, as models have it.
     ///
     /// # Errors
-    /// The budget is used up before, or there is no memory.
+    /// The budget is used up before, or there is no memory; it is in place, and so needs no copy.
     pub(crate) fn into_vec(self, budget: &Budget) -> Result<Vec<u8>, EngineError> {
         match self {
-            Self::InPlace(_) => Ok(Vec::new()),
+            Self::InPlace(_) => {
+                Err(nnhal_hal::Error::failure("an output is in memory that was not given").into())
+            }
             Self::Ready(bytes) => {
                 let mut copy = reserve(bytes.len())?;
                 for block in budget.blocks(bytes.len()) {
