@@ -1,7 +1,7 @@
 //! NumPy's arrays: their bytes, whatever their strides, and new ones to put results into.
 //!
-//! All memory of NumPy's is touched here, and only while the thread holds the GIL, but for what is lent to a run: copies of
-//! inputs, and outputs that nothing else knows of.
+//! All memory of NumPy's is touched here, and only while the thread holds the GIL, but for what is lent to a run: inputs, which
+//! are copied, and arrays for outputs.
 #![allow(unsafe_code)]
 
 use crate::error::{Failure, Outcome};
@@ -10,7 +10,7 @@ use nnhal::DataType;
 use nnhal::hal::Memory;
 use nnhal::hal::memory::Loan;
 use nnhal::hal::memory::Protection;
-use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, npy_intp};
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -115,9 +115,9 @@ impl<'py> LentArray<'py> {
         }
         // SAFETY: the pointer is that of a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
-        // SAFETY: a contiguous array has this many bytes at `data`, which stay as long as the array, which is kept beyond the loan: it
-        // has two references, with which NumPy does not resize it, but for callers of `resize(refcheck=False)`, who vouch for it. What is lent for reading is
-        // only copied, in a way that allows others to write, so no reference to it exists.
+        // SAFETY: a contiguous array has this many bytes at `data`, which stay as long as the array, which is kept beyond the
+        // loan: it has two references, with which NumPy does not resize it, but for callers of `resize(refcheck=False)`, who
+        // vouch for it. What is lent for reading is only copied, in a way that allows others to write, so no reference to it exists.
         let (loan, memory) =
             unsafe { Loan::new(NonNull::new(data)?, length, Protection::READ) }.ok()?;
         Some(Self { loan, memory, array: array.clone() })
@@ -140,6 +140,42 @@ impl<'py> LentArray<'py> {
         let (loan, memory) =
             unsafe { Loan::exclusive(data, length) }.map_err(nnhal::Error::from)?;
         Ok(Self { loan, memory, array })
+    }
+
+    /// Those of an array that the caller of a run gives for a result, if they are row by row without gaps, and NumPy's own: not
+    /// memory that other processes have too, such as that of a file. `others` are lent to the same run; they must have no
+    /// byte in common with it.
+    pub(crate) fn given<'o>(
+        array: &Bound<'py, PyUntypedArray>,
+        mut others: impl Iterator<Item = &'o Self>,
+    ) -> Option<Self>
+    where
+        'py: 'o,
+    {
+        // SAFETY: the pointer is that of a live array object.
+        let (flags, data) = unsafe {
+            let fields = &(*array.as_array_ptr()).fields;
+            (fields.flags, fields.data.cast::<u8>())
+        };
+        let is_own = flags & NPY_ARRAY_OWNDATA != 0 && flags & NPY_ARRAY_WRITEABLE != 0;
+        let length = array.len() * array.dtype().itemsize();
+        let first = data.addr();
+        let overlaps = |other: &Self| {
+            // SAFETY: as above.
+            let start = unsafe { (*other.array.as_array_ptr()).fields.data.addr() };
+            let end =
+                start.saturating_add(usize::try_from(other.memory.size()).unwrap_or(usize::MAX));
+            first < end && start < first.saturating_add(length)
+        };
+        if !is_own || !array.is_c_contiguous() || others.any(overlaps) {
+            return None;
+        }
+        // SAFETY: a contiguous array has this many bytes at `data`, which have values, as Python code could read them, and stay as long
+        // as the array, which is kept beyond the loan, see `input`. The caller gives them for results: like those of NumPy's functions,
+        // which compute without the GIL too, it is for the caller to keep other threads from them meanwhile. Nothing else here
+        // is lent them, as has been checked.
+        let (loan, memory) = unsafe { Loan::exclusive(NonNull::new(data)?, length) }.ok()?;
+        Some(Self { loan, memory, array: array.clone() })
     }
 
     pub(crate) fn memory(&self) -> &Memory {

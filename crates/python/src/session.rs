@@ -96,20 +96,32 @@ fn lend_input<'py>(
     Ok(is_right.then(|| LentArray::input(array)).flatten())
 }
 
-/// A new array for an output, lent to a run, if it is large and its shape is known.
-fn lend_output<'py>(
+/// The array that is given for an output, or a new one, lent to a run, if it is large and its shape is known.
+fn lend_output<'py, 'o>(
     py: Python<'py>,
     runner: &nnhal::Runner,
     index: usize,
-) -> Outcome<Option<LentArray<'py>>> {
+    given: Option<&Bound<'py, PyUntypedArray>>,
+    others: impl Iterator<Item = &'o LentArray<'py>>,
+) -> Outcome<Option<LentArray<'py>>>
+where
+    'py: 'o,
+{
     let (Some(info), Some(shape)) =
         (runner.model().outputs().get(index), runner.lent_output_shape(index))
     else {
         return Ok(None);
     };
     let is_large = info.data_type.byte_length(&shape).is_some_and(|bytes| bytes >= LEAST_LENT);
-    let is_large = is_large && array::dtype(py, info.data_type).is_some();
-    is_large.then(|| LentArray::output(py, info.data_type, &shape)).transpose()
+    if !is_large || array::dtype(py, info.data_type).is_none() {
+        return Ok(None);
+    }
+    let Some(array) = given else {
+        return LentArray::output(py, info.data_type, &shape).map(Some);
+    };
+    let is_type = array::data_type(array).is_ok_and(|found| found == info.data_type);
+    let fits = is_type && array.shape() == shape;
+    Ok(fits.then(|| LentArray::given(array, others)).flatten())
 }
 
 /// Whether an array has exactly the dtype and the shape of an input.
@@ -200,12 +212,13 @@ impl Session {
                 lent_inputs.push(lent);
             }
             let count = runner.model().outputs().len();
-            let mut lent_outputs = Vec::with_capacity(count);
+            let given = |index: usize| out.as_ref().and_then(|out| out.get(index)?.as_ref());
+            let mut lent_outputs: Vec<Option<LentArray<'py>>> = Vec::with_capacity(count);
             for index in 0..count {
-                let is_new =
-                    out.as_ref().is_none_or(|out| out.get(index).is_none_or(Option::is_none));
-                let lend = || lend_output(py, runner, index);
-                lent_outputs.push((lends && is_new).then(lend).transpose()?.flatten());
+                let others = lent_inputs.iter().chain(&lent_outputs).flatten();
+                let lend = || lend_output(py, runner, index, given(index), others);
+                let lent = lends.then(lend).transpose()?.flatten();
+                lent_outputs.push(lent);
             }
             let [of_inputs, of_outputs] = [&lent_inputs, &lent_outputs].map(|lent| {
                 lent.iter().map(|it| it.as_ref().map(|it| it.memory().clone())).collect::<Vec<_>>()
@@ -218,8 +231,7 @@ impl Session {
             drop(lent_inputs);
             let mut outputs = Vec::with_capacity(count);
             for (index, lent) in lent_outputs.into_iter().enumerate() {
-                let given = out.as_ref().and_then(|out| out.get(index)?.as_ref());
-                outputs.push(match (lent, given) {
+                outputs.push(match (lent, given(index)) {
                     (Some(lent), _) => lent.into_array(),
                     (None, Some(array)) => {
                         if !output_into(runner, index, array)? {

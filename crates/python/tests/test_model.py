@@ -118,6 +118,30 @@ def test_large_results_are_arrays_of_their_own():
     assert (model(arrays[1], out=arrays[0], y=arrays[1])[0] == 2).all() and (arrays[0] == 2).all()
 
 
+def test_large_results_go_into_arrays_that_are_given(tmp_path):
+    shape = [200, 300]
+    model = nnhal.load(flatfile.add(shape))
+    ones = np.ones(shape, np.float32)
+    file = np.memmap(tmp_path / "result", np.float32, "w+", shape=(200, 300))
+    wide = np.zeros((200, 600), np.float32)
+    for out in (np.zeros(shape, np.float32), file, wide[:, ::2], np.zeros((201, 300), np.float32)[1:]):
+        assert model(ones, ones, out=out)[0] is out and (out == 2).all()
+    assert (wide[:, 1::2] == 0).all()
+    # An input's own array, whole or in part, takes what becomes of the values that it had.
+    whole = np.arange(201 * 300, dtype=np.float32).reshape(201, 300)
+    expected = 2 * whole[1:]
+    assert (model(whole[1:], whole[1:], out=whole[1:])[0] == expected).all()
+    assert (model(ones, ones, out=ones)[0] == 2).all() and (ones == 2).all()
+    for wrong in (np.zeros(shape, np.int32), np.zeros((300, 200), np.float32)):
+        with pytest.raises(ValueError):
+            model(ones, ones, out=wrong)
+        assert (wrong == 0).all()
+    wrong = np.zeros(shape, np.float32)
+    wrong.setflags(write=False)
+    with pytest.raises(ValueError):
+        model(ones, ones, out=wrong)
+
+
 def test_threads_run_a_model_with_large_arrays():
     shape = [200, 300]
     model = nnhal.load(flatfile.add(shape), threads=2)

@@ -170,7 +170,9 @@ class Model:
         ``inputs=`` and a dictionary takes names that are not Python's.
 
         ``out`` takes arrays that the results are written into: a list by output with ``None`` for
-        those that are to be made, a dictionary by name, or the array itself of a model with one output.
+        those that are to be made, a dictionary by name, or the array itself of a model with one output. Large ones may be
+        written while the model computes: other threads should leave them alone meanwhile, and what they hold after
+        an error is not said.
         """
         arrays = self._arrays(args, kwargs)
         if out is not None:
