@@ -370,17 +370,21 @@ impl Host<'_> {
 
     /// As [`Self::lend`], of what is written during this call of the host: if it is large, so that it can be written in place, but only if
     /// its bytes are none of the others' that are lent meanwhile: programs may give several tensors one memory.
-    pub(crate) fn lend_output(&self, index: i32, others: &[i32]) -> Result<Option<(Loan, Memory)>> {
+    pub(crate) fn lend_output(
+        &self,
+        index: i32,
+        mut others: impl Iterator<Item = i32>,
+    ) -> Result<Option<(Loan, Memory)>> {
         let Some((data, bytes)) = self.bytes(index)? else { return Ok(None) };
         let first = data.addr().get();
-        let overlaps = |other: &i32| {
+        let overlaps = |other| {
             // What has no memory yet overlaps nothing.
-            self.bytes(*other).ok().flatten().is_some_and(|(other, length)| {
+            self.bytes(other).ok().flatten().is_some_and(|(other, length)| {
                 let other = other.addr().get();
                 first < other.saturating_add(length) && other < first.saturating_add(bytes)
             })
         };
-        if bytes < LEAST_EXCLUSIVE || others.iter().any(overlaps) {
+        if bytes < LEAST_EXCLUSIVE || others.any(overlaps) {
             return self.lend(index, Protection::READ_WRITE);
         }
         // SAFETY: the tensor has `bytes` bytes there, which the host has allocated and leaves alone until the call ends, as the loan

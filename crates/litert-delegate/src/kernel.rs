@@ -183,9 +183,9 @@ impl Kernel {
             };
             let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
             let others = others.map(|(_, tensor)| *tensor).chain(self.inputs.iter().copied());
-            let others: Vec<i32> = others.chain(self.states.iter().copied()).collect();
+            let others = others.chain(self.states.iter().copied());
             // Its size is checked when it is run.
-            let memory = keep(host.lend_output(*tensor, &others)?);
+            let memory = keep(host.lend_output(*tensor, others)?);
             if memory.is_none() && !shape.contains(&0) {
                 let what = format!("has no bytes, expected those of shape {shape:?}");
                 return Err(Error::Tensor { tensor: *tensor, what });

@@ -314,15 +314,15 @@ fn large_outputs_can_be_borrowed_unless_another_tensor_has_their_memory() {
         (1, vec![2], true),
         (2, vec![0, 1, 3], true),
     ] {
-        let (loan, lent) = host.lend_output(output, &others).unwrap().unwrap();
+        let (loan, lent) = host.lend_output(output, others.iter().copied()).unwrap().unwrap();
         let view = lent.view().unwrap();
         assert!(view.is_writable());
         assert_eq!(view.borrow_mut(0, 8).is_some(), is_borrowed, "{output} beside {others:?}");
         drop(loan);
     }
-    assert!(host.lend_output(3, &[]).is_err(), "it has no memory");
+    assert!(host.lend_output(3, std::iter::empty()).is_err(), "it has no memory");
     tensors[2].bytes = BYTES - 1;
-    let (loan, small) = host.lend_output(2, &[]).unwrap().unwrap();
+    let (loan, small) = host.lend_output(2, std::iter::empty()).unwrap().unwrap();
     assert!(small.view().unwrap().borrow_mut(0, 8).is_none(), "it is copied in a moment");
     drop(loan);
     // SAFETY: it came from `Box::into_raw`, and nothing is lent any more.

@@ -228,11 +228,14 @@ impl Session {
             } else {
                 py.detach(|| runner.run_with(&options))?;
             }
+            // All loans end before anything is copied.
             drop(lent_inputs);
+            let in_place: Vec<_> =
+                lent_outputs.into_iter().map(|lent| lent.map(LentArray::into_array)).collect();
             let mut outputs = Vec::with_capacity(count);
-            for (index, lent) in lent_outputs.into_iter().enumerate() {
-                outputs.push(match (lent, given(index)) {
-                    (Some(lent), _) => lent.into_array(),
+            for (index, in_place) in in_place.into_iter().enumerate() {
+                outputs.push(match (in_place, given(index)) {
+                    (Some(array), _) => array,
                     (None, Some(array)) => {
                         if !output_into(runner, index, array)? {
                             let value = output(py, runner, index)?;
