@@ -209,7 +209,10 @@ pub fn fill(
 }
 
 /// Refuses that standard input stands for two things.
-fn check_standard_input(arguments: &InputArguments, model: &ModelArguments) -> Result<()> {
+///
+/// # Errors
+/// It does.
+pub fn check_standard_input(arguments: &InputArguments, model: &ModelArguments) -> Result<()> {
     let given = std::iter::once(model.model.to_str().unwrap_or_default());
     let files = arguments.inputs.iter().map(|it| it.rsplit_once('=').map_or(&**it, |it| it.1));
     let names: Vec<&str> =

@@ -112,12 +112,13 @@ impl Bindings {
     pub fn borrow_output(&self, index: usize, size: u64) -> Option<BorrowedBytes> {
         let output = self.outputs.get(index)?;
         let Place::Client(region) = &output.place else { return None };
-        let is_input =
-            self.inputs.iter().any(|it| it.value.as_ref().is_some_and(|it| it.overlaps(region)));
-        if region.length < size || output.file.is_some() || is_input {
+        if region.length < size || output.file.is_some() {
             return None;
         }
-        region.view.borrow_mut(region.offset, size)
+        // Mostly it cannot be, and inputs, which may be many, are not looked at.
+        let bytes = region.view.borrow_mut(region.offset, size)?;
+        let is_input = |it: &BoundInput| it.value.as_ref().is_some_and(|it| it.overlaps(region));
+        (!self.inputs.iter().any(is_input)).then_some(bytes)
     }
 
     /// What was delivered, after the program has run: an entry per output, in order.

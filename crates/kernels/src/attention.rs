@@ -102,21 +102,21 @@ impl Attention {
             _ => panic!("the mask has other rows"),
         });
         let most = (SCORE_BYTES / size_of::<f32>() / keys.max(1)).max(1);
-        let are_few = Self::are_few([count, rows, keys]);
-        let (together, block) = match are_few {
+        let (together, block) = match Self::are_few([count, rows, keys]) {
             true => (count.max(1), rows.max(1)),
             false => (1, rows.div_ceil(rows.div_ceil(most).max(1)).max(1)),
         };
-        let of_block = |layout: &Layout| match are_few {
-            true => layout.clone(),
-            false => Layout { starts: vec![0], ..layout.clone() },
+        // One begins where it is run.
+        let of_block = |layout: &Layout| match together {
+            1 => Layout { starts: vec![0], ..layout.clone() },
+            _ => layout.clone(),
         };
         let [of_queries, of_keys, of_values, of_results] =
             [0, 1, 2, 3].map(|it| of_block(&layouts[it]));
         let prefix = |rows, keys| {
-            let mask = match are_few {
-                true => mask.clone(),
-                false => of_rows.map(|stride| vec![(rows, stride)]),
+            let mask = match together {
+                1 => of_rows.map(|stride| vec![(rows, stride)]),
+                _ => mask.clone(),
             };
             let softmax = Softmax::prepare(set, [together * rows, keys, 1], beta, false);
             let product =
@@ -379,6 +379,25 @@ mod tests {
         for mask in [None, Some(0.5), Some(f32::MIN), Some(f32::NEG_INFINITY)] {
             check([4, 5, 7, 8, 3], mask, 2);
             check([1, 1, 1, 1, 1], mask, 1);
+        }
+    }
+
+    #[test]
+    fn one_attention_begins_where_its_operands_do() {
+        let mut layouts =
+            [[1, 1], [1, 3], [3, 1], [1, 1]].map(|it| Layout::contiguous(1, it, false));
+        for (start, layout) in [1, 2, 1, 1].into_iter().zip(&mut layouts) {
+            layout.starts = vec![start];
+        }
+        let (queries, keys) = ([f32::NAN, 0.0], [f32::NAN, f32::NAN, 1.0, 2.0, 3.0]);
+        let values = [f32::NAN, 3.0, 6.0, 9.0];
+        for set in InstructionSet::available() {
+            let adjustment = Adjustment { factor: 1.0, mask: None };
+            let kernel = Attention::prepare([1, 3, 1, 1], layouts.clone(), 1.0, adjustment, set, 1);
+            let (mut found, mut scratch) = ([7.0; 2], Lines::with_bytes(kernel.scratch_bytes()));
+            let inputs = [&queries[..], &keys, &values, &[]];
+            kernel.run(&mut Team::new(1), inputs, &mut found, scratch.lines_mut());
+            assert!(found[0] == 7.0 && (found[1] - 6.0).abs() < 1e-5, "{found:?} with {set}");
         }
     }
 

@@ -168,6 +168,7 @@ impl Arguments {
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
     arguments.check()?;
+    inputs::check_standard_input(&arguments.inputs, &arguments.model)?;
     let is_plain = arguments.is_plain();
     let devices = if is_plain { arguments.all_devices()? } else { Vec::new() };
     let file = arguments.model.describe()?;

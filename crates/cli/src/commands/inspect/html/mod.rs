@@ -97,10 +97,13 @@ fn compared(
     judge: &Session,
     judged: &Session,
 ) -> Result<serde_json::Value> {
-    let random = Fill::Random { seed: 0 }.inputs(model, &file::example_shapes(model))?;
+    let random;
     let inputs: Vec<Input<'_>> = match given {
         Some(filled) => inputs::values(filled).collect(),
-        None => random.iter().map(Input::from).collect(),
+        None => {
+            random = Fill::Random { seed: 0 }.inputs(model, &file::example_shapes(model))?;
+            random.iter().map(Input::from).collect()
+        }
     };
     let comparison = compare::run(judge, judged, &inputs, &Limits::default())?;
     let names = [judge, judged].map(|session| session.device().name().to_owned());
