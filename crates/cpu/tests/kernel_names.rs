@@ -108,3 +108,28 @@ fn a_convolution_is_named_by_filter_algorithm_and_type() {
     let names = kernels(&graph.into_model().unwrap());
     assert!(names[0].starts_with("conv2d 3x3 winograd f32 "), "{names:?}");
 }
+
+#[test]
+fn a_grouped_convolution_with_one_channel_in_each_group_is_depthwise() {
+    let image = |channels| OperandSpec::tensor_float32([1, 8, 8, channels]);
+    for (groups, units, kernel) in [
+        (16, 16, "depthwise conv2d 3x3 "),
+        (16, 32, "depthwise conv2d 3x3 "),
+        (8, 16, "grouped conv2d 3x3 "),
+    ] {
+        let mut graph = SubgraphBuilder::new();
+        let x = graph.input("x", image(16));
+        let each = 16 / groups;
+        let filter = OperandSpec::tensor_float32([units, 3, 3, each]);
+        let filter = graph.constant(filter, &vec![0.5_f32; (units * 9 * each) as usize]);
+        let bias = OperandSpec::tensor_float32([units]);
+        let bias = graph.constant(bias, &vec![0.0_f32; units as usize]);
+        let mut inputs = vec![x, filter, bias];
+        inputs.extend([1, 1, 1, groups.cast_signed(), 0].map(|number| graph.scalar_i32(number)));
+        inputs.push(graph.scalar_bool(false));
+        let y = graph.operation(OperationType::GroupedConv2d, inputs, image(units));
+        graph.output(y);
+        let names = kernels(&graph.into_model().unwrap());
+        assert!(names.len() == 1 && names[0].starts_with(kernel), "{groups}: {names:?}");
+    }
+}

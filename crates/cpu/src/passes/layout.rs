@@ -2,7 +2,8 @@
 //! disappear as can: what is computed of a result element by element, or along single axes, is
 //! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
 
-use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work, parts};
+use super::channels_last;
+use crate::graph::{Constant, Graph, Node, Origin, Value, ValueId, Work, parts};
 use nnhal_driver::{Budget, EngineError, MemoryUse, OperationPlace};
 use nnhal_hal::Operand;
 use nnhal_ops::AnyOperation;
@@ -234,36 +235,8 @@ fn permuted(lengths: &[u32], order: [usize; 4]) -> Vec<u32> {
 
 /// A constant in NHWC.
 fn transposed_constant<'source>(value: &Value<'_>) -> Option<Constant<'source>> {
-    let constant = value.as_constant()?;
     let [_, channels, height, width] = permuted(&value.dimensions, [0, 1, 2, 3])[..] else {
         return None;
     };
-    let pixels = height as usize * width as usize;
-    let channels = channels as usize;
-    let bytes = constant.bytes()?;
-    let size = bytes.len().checked_div(value.elements())?;
-    let mut transposed = Vec::new();
-    transposed.try_reserve_exact(bytes.len()).ok()?;
-    let mut unasked = 0;
-    for image in bytes.chunks_exact((pixels * channels * size).max(1)) {
-        for pixel in 0..pixels {
-            for channels in (0..channels)
-                .step_by(Budget::BLOCK)
-                .map(|first| first..channels.min(first + Budget::BLOCK))
-            {
-                unasked += channels.len();
-                if unasked >= Budget::BLOCK {
-                    unasked = 0;
-                    // Whoever made the pass says so.
-                    constant.check().ok()?;
-                }
-                for channel in channels {
-                    let at = (channel * pixels + pixel) * size;
-                    transposed.extend_from_slice(&image[at..at + size]);
-                }
-            }
-        }
-    }
-    let length = transposed.len();
-    Some(Constant::new(ConstantOrigin::Here(Cow::Owned(transposed)), length))
+    channels_last(value, [channels as usize, height as usize * width as usize])
 }

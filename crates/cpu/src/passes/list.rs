@@ -1,8 +1,8 @@
 //! [`PASSES`]: all passes in their order, and [`Passes`], those of them that run.
 
 use super::{
-    activations, attention, chains, convolutions, factors, gates, layout, matmul, maxima, means,
-    normalization, padding, parts, residuals, separable, softmax, tables, views,
+    activations, attention, chains, convolutions, factors, gates, grouped, layout, matmul, maxima,
+    means, normalization, padding, parts, residuals, separable, softmax, tables, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -32,7 +32,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 21] = [
+pub(crate) static PASSES: [Pass; 22] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -42,6 +42,11 @@ pub(crate) static PASSES: [Pass; 21] = [
         name: "layout",
         meaning: "NCHW images are computed as NHWC, with as few TRANSPOSEs as can be.",
         run: Run::Long(layout::run),
+    },
+    Pass {
+        name: "grouped",
+        meaning: "GROUPED_CONV_2D with one channel in each group is DEPTHWISE_CONV_2D.",
+        run: Run::Long(grouped::run),
     },
     Pass {
         name: "means",
@@ -148,7 +153,7 @@ pub(crate) static PASSES: [Pass; 21] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 21);
+/// assert_eq!(Passes::names().count(), 22);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

@@ -6,6 +6,7 @@ mod chains;
 mod convolutions;
 mod factors;
 mod gates;
+mod grouped;
 mod layout;
 mod list;
 mod matmul;
@@ -22,13 +23,14 @@ mod views;
 
 pub use list::{NoSuchPass, Passes, passes_table};
 
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Constant, ConstantOrigin, Graph, Node, Value, ValueId};
 use crate::why::Why;
 use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
 use nnhal_kernels::InstructionSet;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::facts::Movement;
+use std::borrow::Cow;
 use std::num::NonZero;
 
 /// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
@@ -152,4 +154,39 @@ fn absorb(graph: &mut Graph<'_>, index: usize, absorbed: usize) -> Vec<ValueId> 
 /// Removes nodes that compute nothing any more.
 fn remove_absorbed(graph: &mut Graph<'_>) {
     graph.nodes.retain(|node| !node.outputs.is_empty());
+}
+
+/// A constant of images, channels and pixels, in this order, as images, pixels and channels. There are this many channels, and pixels
+/// of an image. `None` if it is no constant, or its bytes cannot be had.
+fn channels_last<'source>(
+    value: &Value<'_>,
+    [channels, pixels]: [usize; 2],
+) -> Option<Constant<'source>> {
+    let constant = value.as_constant()?;
+    let bytes = constant.bytes()?;
+    let size = bytes.len().checked_div(value.elements())?;
+    let mut transposed = Vec::new();
+    transposed.try_reserve_exact(bytes.len()).ok()?;
+    let mut unasked = 0;
+    for image in bytes.chunks_exact((pixels * channels * size).max(1)) {
+        for pixel in 0..pixels {
+            for channels in (0..channels)
+                .step_by(Budget::BLOCK)
+                .map(|first| first..channels.min(first + Budget::BLOCK))
+            {
+                unasked += channels.len();
+                if unasked >= Budget::BLOCK {
+                    unasked = 0;
+                    // Whoever made the pass says so.
+                    constant.check().ok()?;
+                }
+                for channel in channels {
+                    let at = (channel * pixels + pixel) * size;
+                    transposed.extend_from_slice(&image[at..at + size]);
+                }
+            }
+        }
+    }
+    let length = transposed.len();
+    Some(Constant::new(ConstantOrigin::Here(Cow::Owned(transposed)), length))
 }

@@ -102,7 +102,8 @@ pub fn convolution_of(builder: &mut GraphBuilder<'_>, image: Value, scheme: Opti
             (Op::DepthwiseConv2d, filter, 3, taps_y * taps_x, vec![int(multiplier)])
         }
         _ => {
-            let groups = (1..=4).rev().find(|it| depth.is_multiple_of(*it)).unwrap_or(1);
+            let of_several = (1..=4).rev().find(|it| depth.is_multiple_of(*it)).unwrap_or(1);
+            let groups = if builder.random.one_in(2) { depth } else { of_several };
             let units = groups * builder.random.length(1, 4);
             let summed = taps_y * taps_x * (depth / groups);
             let filter = [units, taps_y, taps_x, depth / groups];
