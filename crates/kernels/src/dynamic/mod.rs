@@ -337,22 +337,26 @@ impl Convolution {
                     }
                     let of_all = group.start - start..group.end - start;
                     self.sum(all, of_all, block, next, &mut sums, pace);
-                    for (row, sums) in group.zip(&sums) {
-                        let meaning = meanings[row / pixels];
-                        let range = block.first..block.first + block.count;
-                        self.isa.run(Scaled {
-                            sums: &sums[..block.count],
-                            step: meaning.step,
-                            // Images that were no longer wanted have any.
-                            zero_point: meaning.zero_point.wrapping_sub(self.input_offset()),
-                            weight_sums: &self.weight_sums[range.clone()],
-                            scales: &self.scales[range.clone()],
-                            bias: &self.bias[range],
-                            epilogue: &self.epilogue,
-                            // SAFETY: these units of these rows are one task's, which writes them once.
-                            output: unsafe { output.slice(row * units + block.first, block.count) },
-                        });
+                    let mut of_rows = [Meaning { step: 0.0, zero_point: 0 }; SUM_ROWS];
+                    for (row, of_row) in group.clone().zip(&mut of_rows) {
+                        let Meaning { step, zero_point } = meanings[row / pixels];
+                        // Images that were no longer wanted have any.
+                        let zero_point = zero_point.wrapping_sub(self.input_offset());
+                        *of_row = Meaning { step, zero_point };
                     }
+                    let range = block.first..block.first + block.count;
+                    self.isa.run(Scaled {
+                        sums: &sums[..group.len()],
+                        meanings: &of_rows[..group.len()],
+                        is_one_image: first / pixels == (group.end - 1) / pixels,
+                        weight_sums: &self.weight_sums[range.clone()],
+                        scales: &self.scales[range.clone()],
+                        bias: &self.bias[range],
+                        epilogue: &self.epilogue,
+                        output,
+                        start: first * units + block.first,
+                        row_step: units,
+                    });
                 }
             }
         }
@@ -510,17 +514,21 @@ fn together(row_bytes: usize, copied_bytes: usize) -> usize {
     }
 }
 
-/// From the sums of a row to outputs.
+/// From the sums of rows to outputs, which are one task's.
 struct Scaled<'a> {
-    sums: &'a [i32],
-    step: f32,
-    /// As the sums have it.
-    zero_point: i32,
+    sums: &'a [[i32; MOST_UNITS]],
+    /// Of the images that rows are of, with zero points as the sums have them.
+    meanings: &'a [Meaning],
+    is_one_image: bool,
     weight_sums: &'a [i32],
     scales: &'a [f32],
     bias: &'a [f32],
     epilogue: &'a Epilogue,
-    output: &'a mut [f32],
+    output: &'a DisjointOutput<'a, f32>,
+    /// The first output of the first row.
+    start: usize,
+    /// From the outputs of one row to those of the next.
+    row_step: usize,
 }
 
 impl Kernel for Scaled<'_> {
@@ -528,39 +536,34 @@ impl Kernel for Scaled<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let count = self.output.len();
-        let whole = count - count % S::LANES;
-        for at in (0..whole).step_by(S::LANES) {
-            let sums = [simd.iload(&self.sums[at..]), simd.iload(&self.weight_sums[at..])];
-            let scale = simd.load(&self.scales[at..]);
-            let outputs = self.outputs(simd, sums, scale, simd.load(&self.bias[at..]));
-            simd.store(outputs, &mut self.output[at..]);
+        let units = self.bias.len();
+        for first in (0..units).step_by(S::LANES) {
+            let range = first..units.min(first + S::LANES);
+            let mut of_weights = [0; LANES];
+            of_weights[..range.len()].copy_from_slice(&self.weight_sums[range.clone()]);
+            let of_weights = simd.iload(&of_weights);
+            let scale = simd.load_partial(&self.scales[range.clone()], 0.0);
+            let bias = simd.load_partial(&self.bias[range.clone()], 0.0);
+            let of_image = |meaning: Meaning| {
+                let offset = simd.imul(of_weights, simd.isplat(meaning.zero_point));
+                // In this order nothing overflows that the output does not.
+                (offset, simd.mul(simd.splat(meaning.step), scale))
+            };
+            let of_all = of_image(self.meanings[0]);
+            for (row, (sums, meaning)) in self.sums.iter().zip(self.meanings).enumerate() {
+                let (offset, scale) = if self.is_one_image { of_all } else { of_image(*meaning) };
+                let sums = simd.isub(simd.iload(&sums[first..]), offset);
+                let value = simd.fma(simd.to_f32(sums), scale, bias);
+                let value = self.epilogue.apply(simd, value);
+                let at = self.start + row * self.row_step + first;
+                // SAFETY: outputs of one task, which has no other slice of them.
+                let output = unsafe { self.output.slice(at, range.len()) };
+                if range.len() == S::LANES {
+                    simd.store(value, output);
+                } else {
+                    simd.store_partial(value, output);
+                }
+            }
         }
-        if whole < count {
-            let mut sums = [[0; LANES]; 2];
-            sums[0][..count - whole].copy_from_slice(&self.sums[whole..count]);
-            sums[1][..count - whole].copy_from_slice(&self.weight_sums[whole..count]);
-            let sums = [simd.iload(&sums[0]), simd.iload(&sums[1])];
-            let scale = simd.load_partial(&self.scales[whole..count], 0.0);
-            let bias = simd.load_partial(&self.bias[whole..count], 0.0);
-            let outputs = self.outputs(simd, sums, scale, bias);
-            simd.store_partial(outputs, &mut self.output[whole..]);
-        }
-    }
-}
-
-impl Scaled<'_> {
-    #[inline(always)]
-    fn outputs<S: Simd>(
-        &self,
-        simd: S,
-        [sums, of_weights]: [S::I; 2],
-        scale: S::F,
-        bias: S::F,
-    ) -> S::F {
-        let sums = simd.isub(sums, simd.imul(of_weights, simd.isplat(self.zero_point)));
-        // In this order nothing overflows that the output does not.
-        let scale = simd.mul(simd.splat(self.step), scale);
-        self.epilogue.apply(simd, simd.fma(simd.to_f32(sums), scale, bias))
     }
 }
