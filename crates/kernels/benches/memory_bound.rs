@@ -231,7 +231,7 @@ fn mean<const AXIS: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
         .bench_local(|| reduce.run(&mut team, &input, &mut output));
 }
 
-fn copy<T: Copy + Send + Sync>(
+fn copy<T: bytemuck::NoUninit + Send + Sync>(
     bencher: Bencher<'_, '_>,
     input: &[T],
     copy: &StridedCopy,
@@ -253,6 +253,19 @@ fn transpose_heads(bencher: Bencher<'_, '_>) {
 fn transpose_matrix(bencher: Bencher<'_, '_>) {
     let prepared = StridedCopy::transpose(&[128, 512], &[1, 0]);
     copy(bencher, &floats(128 * 512), &prepared, 128 * 512);
+}
+
+/// Rows that are far from each other share few sets of a cache.
+#[divan::bench]
+fn transpose_far_rows(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[128, 16384], &[1, 0]);
+    copy(bencher, &floats(128 * 16384), &prepared, 128 * 16384);
+}
+
+#[divan::bench]
+fn transpose_far_columns(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[16384, 128], &[1, 0]);
+    copy(bencher, &floats(128 * 16384), &prepared, 128 * 16384);
 }
 
 #[divan::bench]

@@ -20,6 +20,7 @@ mod gather;
 mod hashtable;
 mod layout;
 mod pieces;
+mod squares;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -27,17 +28,15 @@ mod update;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
 use crate::team::{BLOCK, Team};
+use bytemuck::NoUninit;
 #[cfg(test)]
 pub(crate) use gather::gather;
 pub use gather::{Elements, Gather};
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
+use squares::copy_squares;
 use std::mem::MaybeUninit;
 pub use update::UpdateSlice;
-
-/// Side of the squares that a transposition is cut into: reads and writes of one stay in the first
-/// cache.
-const SQUARE: usize = 16;
 
 /// One axis of the loop nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +142,7 @@ impl StridedCopy {
     ///
     /// # Panics
     /// If a slice is smaller than what was prepared for.
-    pub fn run<T: Copy + Send + Sync>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+    pub fn run<T: NoUninit + Send + Sync>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         assert!(input.len() >= self.needed[0], "an input smaller than prepared for");
         assert!(output.len() >= self.needed[1], "an output smaller than prepared for");
         let of_inner = match self.inner {
@@ -153,7 +152,7 @@ impl StridedCopy {
         };
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
-        let blocks = Blocks::of(inner);
+        let blocks = Blocks::of(inner, squares::side::<T>());
         let cut = Cut { each: blocks.elements(), least: ELEMENTS_OF_COPY, multiple: 1 };
         let by_place = blocks.count();
         for_each_part(team, self.outer * by_place, cut, |part, _| {
@@ -218,20 +217,17 @@ struct Blocks {
     counts: [usize; 2],
 }
 
-/// Columns of a transposition that are in one block: the rows of its squares stay in the first cache.
-const COLUMNS_OF_BLOCK: usize = BLOCK / SQUARE;
-
 impl Blocks {
-    fn of(inner: &[Axis]) -> Self {
+    /// Of whole squares with this side, if there are two axes.
+    fn of(inner: &[Axis], side: usize) -> Self {
         let single = Axis { length: 1, input_stride: 0, output_stride: 0 };
         let axes = match *inner {
             [rows, columns] => [rows, columns],
             [axis] => [axis, single],
             _ => [single; 2],
         };
-        let columns = axes[1].length.min(COLUMNS_OF_BLOCK);
-        // Whole squares.
-        let rows = axes[0].length.min((BLOCK / columns).next_multiple_of(SQUARE));
+        let columns = axes[1].length.min(BLOCK / side);
+        let rows = axes[0].length.min((BLOCK / columns).next_multiple_of(side));
         let lengths = [rows, columns];
         let counts = [0, 1].map(|axis: usize| axes[axis].length.div_ceil(lengths[axis]));
         Self { axes, lengths, counts }
@@ -384,28 +380,5 @@ unsafe fn copy_elements<T: Copy>(mut from: *const T, mut to: *mut T, axis: Axis)
         unsafe { to.write(from.read()) };
         from = from.wrapping_offset(axis.input_stride);
         to = to.wrapping_add(axis.output_stride);
-    }
-}
-
-/// A transposition: `rows` are contiguous in the input, `columns` in the output.
-///
-/// # Safety
-/// The elements of both axes may be read and written there.
-#[inline(always)]
-unsafe fn copy_squares<T: Copy>(from: *const T, to: *mut T, rows: Axis, columns: Axis) {
-    for first_row in (0..rows.length).step_by(SQUARE) {
-        let end_row = rows.length.min(first_row + SQUARE);
-        for first_column in (0..columns.length).step_by(SQUARE) {
-            let end_column = columns.length.min(first_column + SQUARE);
-            for row in first_row..end_row {
-                let from = from.wrapping_add(row);
-                let to = to.wrapping_add(row * rows.output_stride);
-                for column in first_column..end_column {
-                    let from = from.wrapping_offset(column.cast_signed() * columns.input_stride);
-                    // SAFETY: as the caller promises.
-                    unsafe { to.wrapping_add(column).write(from.read()) };
-                }
-            }
-        }
     }
 }

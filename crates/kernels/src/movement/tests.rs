@@ -7,11 +7,36 @@ fn numbers(count: usize) -> Vec<u32> {
     (0..u32::try_from(count).unwrap()).collect()
 }
 
+/// Elements that `number` makes of their places, transposed.
+fn is_transposed<T: NoUninit + Send + Sync + PartialEq + std::fmt::Debug>(
+    lengths: &[usize],
+    permutation: &[usize],
+    number: impl Fn(usize) -> T,
+) {
+    let copy = StridedCopy::transpose(lengths, permutation);
+    let input: Vec<T> = (0..lengths.iter().product()).map(&number).collect();
+    let mut output: Vec<T> = input.iter().map(|_| number(usize::MAX)).collect();
+    copy.run(&mut Team::new(2), &input, &mut output);
+    for (place, found) in output.into_iter().enumerate() {
+        let (mut left, mut index) = (place, vec![0; lengths.len()]);
+        for axis in permutation.iter().rev() {
+            index[*axis] = left % lengths[*axis];
+            left /= lengths[*axis];
+        }
+        let from = index.iter().zip(lengths).fold(0, |at, (index, length)| at * length + index);
+        assert_eq!(found, input[from], "{lengths:?} {permutation:?}, element {place}");
+    }
+}
+
 #[test]
+#[allow(clippy::cast_possible_truncation)] // Neighbours differ all the same.
 fn transpositions_by_their_definition() {
     for (lengths, permutation) in [
         (vec![3, 5], vec![1, 0]),
         (vec![40, 33], vec![1, 0]),
+        (vec![16, 64], vec![1, 0]),
+        (vec![130, 67], vec![1, 0]),
+        (vec![67, 130], vec![1, 0]),
         (vec![2, 17, 19, 3], vec![0, 3, 1, 2]),
         (vec![2, 3, 17, 19], vec![0, 2, 3, 1]),
         (vec![2, 12, 4, 8], vec![0, 2, 1, 3]),
@@ -20,20 +45,11 @@ fn transpositions_by_their_definition() {
         (vec![4, 0, 6], vec![0, 2, 1]),
         (vec![], vec![]),
     ] {
-        let copy = StridedCopy::transpose(&lengths, &permutation);
-        let input = numbers(lengths.iter().product());
-        let mut output = vec![u32::MAX; input.len()];
-        copy.run(&mut Team::new(2), &input, &mut output);
-        for (place, found) in output.into_iter().enumerate() {
-            let (mut left, mut index) = (place, vec![0; lengths.len()]);
-            for axis in permutation.iter().rev() {
-                index[*axis] = left % lengths[*axis];
-                left /= lengths[*axis];
-            }
-            let from =
-                index.iter().zip(&lengths).fold(0, |at, (index, length)| at * length + index);
-            assert_eq!(found, input[from], "{lengths:?} {permutation:?}");
-        }
+        is_transposed(&lengths, &permutation, |place| (place % 251) as u8);
+        is_transposed(&lengths, &permutation, |place| place as u16);
+        is_transposed(&lengths, &permutation, |place| place as u32);
+        is_transposed(&lengths, &permutation, |place| place as u64);
+        is_transposed(&lengths, &permutation, |place| [place as u16; 3]);
     }
 }
 
