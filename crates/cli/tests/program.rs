@@ -319,7 +319,7 @@ fn graphs_are_written_before_and_after_every_pass_that_runs() {
     command.args(["inspect", "--json", "--dump-passes"]).arg(folder.path());
     let files = json_of(command.arg(asset("digits_float32.tflite")));
     let files = files["files"].as_array().unwrap();
-    assert_eq!(files.len(), 2 * 23, "the model and 22 passes");
+    assert_eq!(files.len(), 2 * 24, "the model and 23 passes");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let model = read("00-model.txt");
     assert!(model.contains("= CONV_2D(input %"), "{model}");

@@ -117,6 +117,10 @@ impl Work {
             Self::View => "view".to_owned(),
             Self::RowUpdate => "row update".to_owned(),
             Self::Part(first) => format!("part from {first}"),
+            Self::Copy(it) => {
+                let axes = it.axes.iter().map(|(length, stride)| format!("{length}*{stride}"));
+                format!("copy from {} [{}]", it.offset, axes.collect::<Vec<_>>().join(", "))
+            }
             Self::Convolution(it) => {
                 let [height, width] = it.shape.filter;
                 let kind = if it.is_depthwise { "depthwise convolution" } else { "convolution" };

@@ -17,7 +17,7 @@ pub(crate) use image_shape::elements_before;
 pub(crate) use source::{SavedConstant, Source, Sources, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
-    Attention, Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,
+    Attention, Bytes, Convolution, Copy, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,
     RequantizedMean, SeparableConvolution, TransposedConvolution, Work,
 };
 

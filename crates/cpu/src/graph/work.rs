@@ -18,6 +18,8 @@ pub(crate) enum Work {
     View,
     /// Nothing: the output's elements are those of the input from this one on.
     Part(usize),
+    /// Elements of the input, at places that strides say. The input's bytes have no gaps.
+    Copy(Copy),
     /// A tensor of which one row along the first axis is replaced. Inputs: the tensor, the new row, and which it is.
     RowUpdate,
     /// IF or WHILE, with the subgraphs that have this index in [`Graph::control_flow`](super::Graph::control_flow). Inputs
@@ -52,6 +54,15 @@ pub(crate) enum Work {
     RequantizedMean(RequantizedMean),
     /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
     Table(Box<[u8; 256]>),
+}
+
+/// See [`Work::Copy`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// The element of the input that comes first.
+    pub(crate) offset: usize,
+    /// The axes of the output, from the first to the last: how many elements, and how far from one to the next in the input.
+    pub(crate) axes: Vec<(usize, usize)>,
 }
 
 /// See [`Work::Convolution`].

@@ -1,6 +1,7 @@
 //! Operations on NCHW images become the same on NHWC images between two TRANSPOSEs, of which as many
 //! disappear as can: what is computed of a result element by element, or along single axes, is
-//! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
+//! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so. The TRANSPOSEs
+//! that a model has itself are treated likewise, if fewer elements are moved then.
 
 use super::channels_last;
 use crate::graph::{Constant, Graph, Node, Origin, Value, ValueId, Work, parts};
@@ -22,13 +23,44 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
         Work::Operation(operation) => image_operation(operation).is_some(),
         _ => false,
     };
-    if !graph.nodes.iter().any(is_nchw) {
+    let is_turned = |node: &Node| order(node) == Some(OF_NCHW);
+    let [has_nchw, has_turned] = [
+        graph.nodes.iter().any(is_nchw),
+        graph.nodes.iter().any(is_turned)
+            && graph.nodes.iter().any(|it| order(it) == Some(OF_NHWC)),
+    ];
+    if !has_nchw && !has_turned {
         return Ok(());
     }
+    let (nodes, values) = (graph.nodes.clone(), graph.values.len());
+    rewrite(graph, budget, false)?;
+    if has_turned {
+        let moved = moved_elements(graph);
+        let nodes = std::mem::replace(&mut graph.nodes, nodes);
+        let added = graph.values.split_off(values);
+        rewrite(graph, budget, true)?;
+        if moved_elements(graph) >= moved {
+            graph.nodes = nodes;
+            graph.values.truncate(values);
+            graph.values.extend(added);
+        }
+    }
+    Ok(())
+}
+
+/// `turns`: whether the images that a model transposes itself are computed in NHWC too.
+fn rewrite(graph: &mut Graph<'_>, budget: &Budget, turns: bool) -> Result<(), EngineError> {
     let nodes = std::mem::take(&mut graph.nodes);
-    let mut rewriting = Rewriting { graph, nhwc: HashMap::new(), pending: HashMap::new() };
-    for node in nodes {
+    let (nhwc, pending, same) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut rewriting = Rewriting { graph, nhwc, pending, same };
+    for mut node in nodes {
         budget.check()?;
+        for input in &mut node.inputs {
+            *input = rewriting.same.get(input).copied().unwrap_or(*input);
+        }
+        if turns && rewriting.turned(&node) {
+            continue;
+        }
         match rewriting.rewritten(&node) {
             Some(work) => rewriting.push_in_nhwc(node, work)?,
             None => rewriting.push(node),
@@ -40,6 +72,21 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
     Ok(())
 }
 
+/// The order of axes of a TRANSPOSE of an image.
+fn order(node: &Node) -> Option<[usize; 4]> {
+    match &node.work {
+        Work::Operation(AnyOperation::Transpose(it)) => it.permutation.as_slice().try_into().ok(),
+        _ => None,
+    }
+}
+
+/// Elements of all TRANSPOSEs together.
+fn moved_elements(graph: &Graph<'_>) -> usize {
+    let is_moved = |node: &&Node| matches!(node.work, Work::Operation(AnyOperation::Transpose(_)));
+    let all = graph.nodes.iter().filter(is_moved);
+    all.map(|node| graph.values[node.outputs[0]].elements()).fold(0, usize::saturating_add)
+}
+
 /// A graph on its way.
 struct Rewriting<'g, 'source> {
     graph: &'g mut Graph<'source>,
@@ -47,6 +94,8 @@ struct Rewriting<'g, 'source> {
     nhwc: HashMap<ValueId, ValueId>,
     /// Values that are only there in NHWC so far, with the operation that computes them.
     pending: HashMap<ValueId, OperationPlace>,
+    /// Values that are the same as others, which are read instead.
+    same: HashMap<ValueId, ValueId>,
 }
 
 /// A node in NHWC.
@@ -59,6 +108,31 @@ struct InNhwc {
 }
 
 impl<'source> Rewriting<'_, 'source> {
+    /// Whether a node only brings an image to the other layout, which needs nothing to be done, or is done once it must.
+    fn turned(&mut self, node: &Node) -> bool {
+        let (Some(order), [input, output]) = (order(node), [node.inputs[0], node.outputs[0]])
+        else {
+            return false;
+        };
+        match self.nhwc.get(&input).copied() {
+            Some(image) if order == OF_NHWC => {
+                self.same.insert(output, image);
+                if self.graph.outputs.contains(&output) {
+                    let (inputs, outputs) = (vec![image], vec![output]);
+                    let (place, work) = (node.place, Work::View);
+                    self.graph.nodes.push(Node { place, work, inputs, outputs });
+                }
+                true
+            }
+            None if order == OF_NCHW => {
+                self.nhwc.insert(output, input);
+                self.pending.insert(output, node.place);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// What a node does in NHWC, if it shall.
     fn rewritten(&self, node: &Node) -> Option<InNhwc> {
         let Work::Operation(operation) = &node.work else { return None };

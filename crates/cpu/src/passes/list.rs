@@ -2,7 +2,7 @@
 
 use super::{
     activations, attention, chains, convolutions, factors, gates, grouped, layout, matmul, maxima,
-    means, normalization, padding, parts, residuals, separable, softmax, tables, views,
+    means, normalization, padding, parts, residuals, separable, softmax, tables, transposes, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -32,7 +32,7 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 22] = [
+pub(crate) static PASSES: [Pass; 23] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
@@ -42,6 +42,11 @@ pub(crate) static PASSES: [Pass; 22] = [
         name: "layout",
         meaning: "NCHW images are computed as NHWC, with as few TRANSPOSEs as can be.",
         run: Run::Long(layout::run),
+    },
+    Pass {
+        name: "transposes",
+        meaning: "TRANSPOSEs that follow each other, with views and parts between them, are one copy, or none.",
+        run: Run::Short(transposes::run),
     },
     Pass {
         name: "grouped",
@@ -153,7 +158,7 @@ pub(crate) static PASSES: [Pass; 22] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 22);
+/// assert_eq!(Passes::names().count(), 23);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

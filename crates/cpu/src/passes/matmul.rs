@@ -1,16 +1,16 @@
 //! Products of two matrices that are known only when the plan runs become [`Work::Matmul`], which
 //! reads and writes through what only moves elements: transpositions, views, splits, slices.
 
-use super::Readers;
+use super::strided::{
+    MOST_MOVES, Sources, Strided, contiguous, length, lengths, offsets, part_starts, reshaped,
+    single,
+};
+use super::{Readers, remove_unread_moves};
 use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work, producers};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_ops::AnyOperation;
-use std::collections::HashMap;
-
-/// Operations that a layout stands for at most, one after the other.
-const MOST_MOVES: usize = 8;
 
 /// Products of matrices that the nodes of a graph compute at most together: each has a place of its
 /// own in the plan. Other nodes are left to the reference kernel.
@@ -62,167 +62,7 @@ pub(super) fn why_left(graph: &Graph<'_>, node: &Node) -> Option<Why> {
     })
 }
 
-/// Where values come from.
-struct Sources<'a, 'source> {
-    graph: &'a Graph<'source>,
-    producers: &'a [Option<usize>],
-    splits: &'a HashMap<ValueId, usize>,
-}
-
-/// By part of a SPLIT, where it begins along the axis.
-fn part_starts(graph: &Graph<'_>) -> HashMap<ValueId, usize> {
-    let mut starts = HashMap::new();
-    for node in &graph.nodes {
-        let Work::Operation(AnyOperation::Split(split)) = &node.work else { continue };
-        let mut start = 0;
-        for part in &node.outputs {
-            starts.insert(*part, start);
-            start += graph.values[*part].dimensions[split.axis] as usize;
-        }
-    }
-    starts
-}
-
-/// How a value's elements are among those of another one, which is contiguous.
-#[derive(Debug, Clone)]
-struct Strided {
-    base: ValueId,
-    offset: usize,
-    axes: Vec<Axis>,
-}
-
-/// Lengths and strides of the axes that an axis is made of, from the first to the last, without those of length 1. What
-/// repeats has a stride of 0.
-type Axis = Vec<(usize, usize)>;
-
-fn length(axis: &Axis) -> usize {
-    axis.iter().map(|(length, _)| length).product()
-}
-
-/// The length and the stride of an axis that is only one.
-fn single(axis: &Axis) -> Option<(usize, usize)> {
-    match axis[..] {
-        [] => Some((1, 1)),
-        [axis] => Some(axis),
-        _ => None,
-    }
-}
-
-/// How far from the first element those along an axis are.
-fn offsets(axis: &Axis) -> Vec<usize> {
-    let along = |offsets: Vec<usize>, (length, stride): &(usize, usize)| {
-        let next = |offset| (0..*length).map(move |index| offset + index * stride);
-        offsets.into_iter().flat_map(next).collect()
-    };
-    axis.iter().fold(vec![0], along)
-}
-
-fn lengths(graph: &Graph<'_>, value: ValueId) -> Vec<usize> {
-    graph.values[value].dimensions.iter().map(|length| *length as usize).collect()
-}
-
-fn contiguous(lengths: &[usize]) -> Vec<Axis> {
-    let mut stride = 1;
-    let mut axes: Vec<Axis> = lengths
-        .iter()
-        .rev()
-        .map(|length| {
-            let axis = if *length == 1 { Vec::new() } else { vec![(*length, stride)] };
-            stride *= length;
-            axis
-        })
-        .collect();
-    axes.reverse();
-    axes
-}
-
-/// The same elements in their order under other lengths, if strides can say it. There are elements.
-fn reshaped(axes: &[Axis], lengths: &[usize]) -> Option<Vec<Axis>> {
-    let mut merged: Axis = Vec::new();
-    for &(length, stride) in axes.iter().flatten() {
-        match merged.last_mut() {
-            Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
-            _ => merged.push((length, stride)),
-        }
-    }
-    let mut rest = (1, 1);
-    let mut result = Vec::with_capacity(lengths.len());
-    for &length in lengths.iter().rev() {
-        let (mut axis, mut missing) = (Vec::new(), length);
-        while missing != 1 {
-            if rest.0 == 1 {
-                rest = merged.pop()?;
-            }
-            let part = rest.0.min(missing);
-            if !rest.0.is_multiple_of(part) || !missing.is_multiple_of(part) {
-                return None;
-            }
-            axis.push((part, rest.1));
-            rest = (rest.0 / part, rest.1 * part);
-            missing /= part;
-        }
-        axis.reverse();
-        result.push(axis);
-    }
-    result.reverse();
-    Some(result)
-}
-
 impl Strided {
-    /// A value, looked at through at most this many of the nodes that compute it.
-    fn of(sources: &Sources<'_, '_>, value: ValueId, most_moves: usize) -> Self {
-        let Sources { graph, producers, splits } = sources;
-        let own = || Self { base: value, offset: 0, axes: contiguous(&lengths(graph, value)) };
-        let Some(node) = producers[value].filter(|_| most_moves > 0) else { return own() };
-        let node = &graph.nodes[node];
-        let Some(input) = node.inputs.first() else { return own() };
-        let shown = || Self::of(sources, *input, most_moves - 1);
-        match &node.work {
-            Work::View => {
-                let shown = shown();
-                let axes = reshaped(&shown.axes, &lengths(graph, value));
-                axes.map_or_else(own, |axes| Self { axes, ..shown })
-            }
-            Work::Operation(AnyOperation::Transpose(transpose)) => {
-                let shown = shown();
-                let axes = transpose.permutation.iter().map(|axis| shown.axes[*axis].clone());
-                Self { axes: axes.collect(), ..shown }
-            }
-            Work::Operation(AnyOperation::Split(split)) => {
-                let before = splits.get(&value).copied().unwrap_or_default();
-                let length = lengths(graph, value)[split.axis];
-                shown().part(split.axis, before, length).unwrap_or_else(own)
-            }
-            Work::Operation(AnyOperation::Slice(slice)) => {
-                let mut parts = slice.begins.iter().zip(lengths(graph, value)).enumerate();
-                let part = |shown: Self, (axis, (begin, length)): (usize, (&u32, usize))| {
-                    shown.part(axis, *begin as usize, length)
-                };
-                parts.try_fold(shown(), part).unwrap_or_else(own)
-            }
-            Work::Operation(AnyOperation::Tile(tile)) => {
-                let mut shown = shown();
-                for (axis, multiple) in shown.axes.iter_mut().zip(&tile.multiples) {
-                    if *multiple != 1 {
-                        axis.insert(0, (*multiple as usize, 0));
-                    }
-                }
-                shown
-            }
-            _ => own(),
-        }
-    }
-
-    /// Of the elements along an axis, this many from one on.
-    fn part(mut self, axis: usize, begin: usize, count: usize) -> Option<Self> {
-        if count != length(&self.axes[axis]) {
-            let (_, stride) = single(&self.axes[axis])?;
-            self.offset += begin * stride;
-            self.axes[axis] = if count == 1 { Vec::new() } else { vec![(count, stride)] };
-        }
-        Some(self)
-    }
-
     /// The matrices that the last two axes are, for all indexes of the axes before them.
     fn layout(&self, batch: &[usize], is_transposed: bool) -> Option<Layout> {
         let (outer, [rows, columns]) = self.axes.split_last_chunk::<2>()?;
@@ -352,45 +192,9 @@ fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     }
 }
 
-/// Removes what only moves elements that no one reads there any more.
-fn remove_unread_moves(graph: &mut Graph<'_>) {
-    let mut reads = graph.reads();
-    let mut is_kept = vec![true; graph.nodes.len()];
-    for (index, node) in graph.nodes.iter().enumerate().rev() {
-        let is_move = match &node.work {
-            Work::View => true,
-            Work::Operation(operation) => operation.movement().is_some(),
-            _ => false,
-        };
-        if is_move && node.outputs.iter().all(|output| reads[*output] == 0) {
-            is_kept[index] = false;
-            for input in &node.inputs {
-                reads[*input] -= 1;
-            }
-        }
-    }
-    let mut is_kept = is_kept.into_iter();
-    graph.nodes.retain(|_| is_kept.next().unwrap_or(true));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn strides_say_a_reshape_where_they_can() {
-        // The heads of an attention.
-        assert_eq!(
-            reshaped(&[vec![(128, 256)], vec![(256, 1)]], &[1, 128, 4, 64]).unwrap(),
-            [vec![], vec![(128, 256)], vec![(4, 64)], vec![(64, 1)]]
-        );
-        // The elements of a transposed matrix are no row, but their order is known.
-        let transposed = [vec![(3, 1)], vec![(2, 3)]];
-        assert_eq!(reshaped(&transposed, &[6]).unwrap(), [vec![(3, 1), (2, 3)]]);
-        assert_eq!(reshaped(&[vec![(3, 1), (2, 3)]], &[3, 2]).unwrap(), transposed);
-        assert_eq!(reshaped(&[vec![(2, 10)], vec![(3, 1)]], &[3, 2]), None);
-        assert_eq!(reshaped(&[vec![], vec![(5, 2)]], &[5]).unwrap(), [vec![(5, 2)]]);
-    }
 
     #[test]
     fn repeated_heads_are_one() {

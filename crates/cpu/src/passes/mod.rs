@@ -18,12 +18,14 @@ mod parts;
 mod residuals;
 mod separable;
 mod softmax;
+mod strided;
 mod tables;
+mod transposes;
 mod views;
 
 pub use list::{NoSuchPass, Passes, passes_table};
 
-use crate::graph::{Constant, ConstantOrigin, Graph, Node, Value, ValueId};
+use crate::graph::{Constant, ConstantOrigin, Graph, Node, Value, ValueId, Work};
 use crate::why::Why;
 use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
@@ -189,4 +191,25 @@ fn channels_last<'source>(
     }
     let length = transposed.len();
     Some(Constant::new(ConstantOrigin::Here(Cow::Owned(transposed)), length))
+}
+
+/// Removes what only moves elements that no one reads there any more.
+fn remove_unread_moves(graph: &mut Graph<'_>) {
+    let mut reads = graph.reads();
+    let mut is_kept = vec![true; graph.nodes.len()];
+    for (index, node) in graph.nodes.iter().enumerate().rev() {
+        let is_move = match &node.work {
+            Work::View | Work::Part(_) | Work::Copy(_) => true,
+            Work::Operation(operation) => operation.movement().is_some(),
+            _ => false,
+        };
+        if is_move && node.outputs.iter().all(|output| reads[*output] == 0) {
+            is_kept[index] = false;
+            for input in &node.inputs {
+                reads[*input] -= 1;
+            }
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    graph.nodes.retain(|_| is_kept.next().unwrap_or(true));
 }

@@ -149,7 +149,24 @@ unsafe fn square<T: NoUninit, const SIZE: usize, const COUNT: usize>(
         }
     };
     in_order((input_stride, output_stride), [whole_rows, whole_columns], COUNT, each);
-    for row in 0..rows {
+    // Two columns without a gap, as where channels of two groups are shuffled: elements in turn.
+    let mut done = 0;
+    if [columns, output_stride] == [2, 2] && size_of::<T>() == SIZE {
+        for row in (0..whole_rows).step_by(COUNT) {
+            let ((first, to), (second, _)) = (place(row, 0), place(row, 1));
+            // SAFETY: as above; the elements of these rows are two vectors, one behind the other.
+            unsafe {
+                let [first, second] =
+                    [first, second].map(|it| it.cast::<Vector>().read_unaligned());
+                let to = to.cast::<Vector>();
+                for (at, vector) in interleave::<SIZE>(first, second).into_iter().enumerate() {
+                    to.wrapping_add(at).write_unaligned(vector);
+                }
+            }
+        }
+        done = whole_rows;
+    }
+    for row in done..rows {
         let first = if row < whole_rows { whole_columns } else { 0 };
         for column in first..columns {
             let (from, to) = place(row, column);

@@ -48,6 +48,7 @@ pub(crate) fn lower(
             Err(why) => Ok(one(reference::lower(builder, node, operation, why))),
         },
         Work::View | Work::Part(_) => Ok(Vec::new()),
+        Work::Copy(copy) => Ok(one(movement::strided(builder, node, copy))),
         Work::RowUpdate => Ok(one(movement::update_row(builder, node))),
         Work::ControlFlow(index) => Ok(one(control_flow::lower(builder, node, *index))),
         Work::Convolution(it) => match it.elements {

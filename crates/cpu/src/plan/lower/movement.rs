@@ -1,12 +1,12 @@
 //! What only moves elements.
 
 use super::elementwise::recoding;
-use crate::graph::{Argument, Node, Value};
+use crate::graph::{self, Argument, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
 use nnhal_kernels::elementwise::quantized::TableMap;
-use nnhal_kernels::movement::{Copies, StridedCopy, UpdateSlice};
+use nnhal_kernels::movement::{Axis, Copies, StridedCopy, UpdateSlice};
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
@@ -32,6 +32,18 @@ pub(super) fn transpose(
     let element_size = copied_size(input)?;
     let copy = StridedCopy::transpose(&input.lengths(), &transpose.permutation);
     Ok(one(node, copy, element_size, Vec::new()))
+}
+
+/// See [`crate::graph::Work::Copy`].
+pub(super) fn strided(builder: &Builder<'_, '_>, node: &Node, copy: &graph::Copy) -> Draft {
+    let mut output_stride = builder.graph.values[node.outputs[0]].elements();
+    let axes = copy.axes.iter().map(|(length, stride)| {
+        output_stride /= length;
+        Axis { length: *length, input_stride: stride.cast_signed(), output_stride }
+    });
+    let axes: Vec<Axis> = axes.collect();
+    let element_size = builder.graph.values[node.outputs[0]].element_size();
+    one(node, StridedCopy::prepare(&axes, copy.offset, 0), element_size, Vec::new())
 }
 
 /// A step for each part, so that there may be any number.
