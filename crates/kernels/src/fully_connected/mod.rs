@@ -146,8 +146,9 @@ impl FullyConnected {
             };
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
         } else {
-            let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
-            let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
+            let row_bytes = inputs.saturating_mul(size_of::<f32>());
+            let bytes = rows.saturating_mul(row_bytes);
+            let plan = RowsPlan { count: rows, line: rows, bytes, row_bytes, scratch_values: 0 };
             let (plan, sizes) = ((plan, rows), (inputs, columns));
             let layer = Layer { filter: weights, bias, epilogue };
             Method::Gemm(PackedProduct::new(plan, blocking, sizes, layer, preparation)?)

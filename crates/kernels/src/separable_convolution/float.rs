@@ -249,7 +249,9 @@ impl SeparableConvolution {
         let panels = panels(shape, layer, Sliding::blocking(set), preparation)?;
         let gemm = |pixels: usize, stride: usize, (panels, epilogue): &(Panels, Epilogue)| {
             let bytes = values_needed(pixels, panels.depth(), stride) * size_of::<f32>();
-            let rows = RowsPlan { count: pixels, line: pixels, bytes, scratch_values: 0 };
+            let row_bytes = stride * size_of::<f32>();
+            let rows =
+                RowsPlan { count: pixels, line: pixels, bytes, row_bytes, scratch_values: 0 };
             Gemm::new(set, 1, rows, panels.clone(), *epilogue)
         };
 

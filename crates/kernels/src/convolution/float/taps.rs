@@ -70,10 +70,16 @@ impl Access {
     ) -> Result<RowsPlan, TooLarge> {
         let values = values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride);
         let scratch_values = self.scratch_values(shape, rows);
+        let row_values = match self {
+            Self::Plain | Self::Pixels => shape.stride[1].saturating_mul(input_pixel_stride),
+            Self::Copies => shape.taps().saturating_mul(shape.input_channels),
+            Self::Spans => 0,
+        };
         Ok(RowsPlan {
             count: shape.output_pixels(),
             line: shape.output_pixels(),
             bytes: values.saturating_mul(size_of::<f32>()),
+            row_bytes: row_values.saturating_mul(size_of::<f32>()),
             scratch_values: scratch_values.ok_or(TooLarge::beyond_addresses("scratch memory"))?,
         })
     }

@@ -34,11 +34,11 @@ pub(crate) use panels::{Panels, Run, Unpacked};
 pub(crate) use split::SplitProduct;
 pub(crate) use tile::{SECOND_CACHE, Target, Tile, ahead, finish, prefetch};
 
+use crate::caches;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
 use crate::parts::{for_each_task, shared_tasks};
-use crate::second_cache;
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
@@ -82,6 +82,8 @@ pub(crate) struct RowsPlan {
     pub(crate) line: usize,
     /// Different values of the left side, in bytes.
     pub(crate) bytes: usize,
+    /// From a row to the next one of its line, if they are at equal distances; otherwise 0.
+    pub(crate) row_bytes: usize,
     /// Scratch values for a tile of the most rows.
     pub(crate) scratch_values: usize,
 }
@@ -182,13 +184,14 @@ impl Gemm {
         assert_eq!(panels.blocking().lanes, lanes, "panels for vectors of other lanes");
         let lines = rows.count.checked_div(rows.line).unwrap_or(0);
         let panel_bytes = panels.count_values() * size_of::<f32>();
+        let most_rows = caches::first().rows(rows.row_bytes, panels.blocking().rows);
         // By rows, each thread reads what it has written itself in the step before, and all weights;
         // by columns it reads its own weights, and all rows.
         let is_by_rows = panel_bytes <= rows.bytes.saturating_mul(MOST_OF_LEFT);
         let tiles_by_line = if lines == 1 && is_by_rows {
-            even_tiles(rows.line, panels.blocking().rows, threads)
+            even_tiles(rows.line, most_rows, threads)
         } else {
-            rows.line.div_ceil(panels.blocking().rows).max(1)
+            rows.line.div_ceil(most_rows).max(1)
         };
         let tiles = (lines * tiles_by_line).max(1);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
@@ -210,7 +213,7 @@ impl Gemm {
             1
         } else {
             // The rest of the second cache is for the panel.
-            let most = second_cache::bytes() / 4 * 3;
+            let most = caches::second_bytes() / 4 * 3;
             (most.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
         };
         let isa = Isa::of(set);

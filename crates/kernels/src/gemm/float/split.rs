@@ -725,8 +725,13 @@ mod tests {
             }
             let [rows, depth, columns] = self.sizes;
             let mut preparation = Preparation::new(InstructionSet::Avx512Amx, self.threads);
-            let plan =
-                RowsPlan { count: rows, line: rows, bytes: 4 * rows * depth, scratch_values: 0 };
+            let plan = RowsPlan {
+                count: rows,
+                line: rows,
+                bytes: 4 * rows * depth,
+                row_bytes: 0,
+                scratch_values: 0,
+            };
             let Self { bias, weights: filter, epilogue, .. } = *self;
             let layer = Layer { filter, bias, epilogue };
             let product = SplitProduct::new(plan, depth, layer, &mut preparation).unwrap();

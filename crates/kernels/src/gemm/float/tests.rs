@@ -10,7 +10,13 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
 
 /// Rows of one line, of this depth.
 fn rows_of(count: usize, depth: usize) -> RowsPlan {
-    RowsPlan { count, line: count, bytes: 4 * count * depth, scratch_values: 0 }
+    RowsPlan {
+        count,
+        line: count,
+        bytes: 4 * count * depth,
+        row_bytes: 4 * depth,
+        scratch_values: 0,
+    }
 }
 
 /// A product with columns of these weights and biases.
@@ -126,7 +132,7 @@ proptest! {
     fn tiles_are_parts_of_lines(
         line in 1_usize..200, lines in 1_usize..4, threads in 1_usize..4, (a, b) in (0.0..1.0, 0.0..1.0),
     ) {
-        let plan = RowsPlan { count: lines * line, line, bytes: 4, scratch_values: 0 };
+        let plan = RowsPlan { count: lines * line, line, bytes: 4, row_bytes: 4, scratch_values: 0 };
         let on = (InstructionSet::best(), threads);
         let gemm = product_of(on, plan, (1, [1, 1]), |_| 0.0, |_, _| 0.0, Epilogue::NONE);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
@@ -247,7 +253,8 @@ fn threads_share_the_columns_of_large_weights_and_the_rows_of_small_ones() {
 
 /// A product of a depth of 1, all of whose weights are 1.
 fn of_ones(rows: [usize; 2], columns: [usize; 2]) -> Gemm {
-    let plan = RowsPlan { count: rows[0], line: rows[1], bytes: 4, scratch_values: 0 };
+    let plan =
+        RowsPlan { count: rows[0], line: rows[1], bytes: 4, row_bytes: 4, scratch_values: 0 };
     let on = (InstructionSet::best(), 1);
     product_of(on, plan, (1, columns), |_| 0.0, |_, _| 1.0, Epilogue::NONE)
 }
@@ -269,7 +276,7 @@ fn panels_for_other_vectors_are_refused() {
     let blocking = Blocking::of(set);
     let blocking = Blocking { lanes: 2 * blocking.lanes, ..blocking };
     let panels = Panels::at_run_time(blocking, 1, [1, 1]).unwrap();
-    let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
+    let plan = RowsPlan { count: 1, line: 1, bytes: 4, row_bytes: 4, scratch_values: 0 };
     let _ = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
 }
 
