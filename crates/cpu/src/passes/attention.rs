@@ -2,7 +2,9 @@
 //! used before they leave the caches, and where few queries have many keys, of which the last may be masked.
 
 use super::Readers;
-use crate::graph::{Attention, Epilogue, Graph, MaskedSoftmax, Matmul, ValueId, Work, producers};
+use crate::graph::{
+    Attention, Epilogue, Graph, MaskedSoftmax, Matmul, Node, ValueId, Work, producers,
+};
 use nnhal_kernels::batch_matmul::float::Layout;
 use nnhal_ops::AnyOperation;
 
@@ -18,26 +20,27 @@ const LEAST_KEYS: usize = 256;
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let (readers, producers) = (Readers::of(graph), producers(graph));
     for index in 0..graph.nodes.len() {
-        let Some((attention, inputs, [scores, results])) =
+        let Some((attention, inputs, before, results)) =
             attention(graph, &readers, &producers, index)
         else {
             continue;
         };
         graph.nodes[results].work = Work::Attention(Box::new(attention));
         graph.nodes[results].inputs = inputs;
-        graph.nodes[scores].outputs.clear();
-        graph.nodes[index].outputs.clear();
+        for absorbed in before.into_iter().chain([index]) {
+            graph.nodes[absorbed].outputs.clear();
+        }
     }
     super::remove_absorbed(graph);
 }
 
-/// The attention of which a node is the SOFTMAX, its inputs, and its products.
+/// The attention of which a node is the SOFTMAX, its inputs, the nodes before that, and the last products.
 fn attention(
     graph: &Graph<'_>,
     readers: &Readers,
     producers: &[Option<usize>],
     index: usize,
-) -> Option<(Attention, Vec<ValueId>, [usize; 2])> {
+) -> Option<(Attention, Vec<ValueId>, Vec<usize>, usize)> {
     let node = &graph.nodes[index];
     let (scores, shares) = (*node.inputs.first()?, *node.outputs.first()?);
     let (columns, outer) = graph.values[scores].dimensions.split_last()?;
@@ -50,14 +53,21 @@ fn attention(
         }
         _ => return None,
     };
-    let [before, next] = [producers[scores]?, readers.only_reader(shares)?];
+    let mut before = vec![producers[scores]?];
+    // The products may have other lengths, which do not matter.
+    while let Node { work: Work::View, inputs, .. } = &graph.nodes[*before.last()?] {
+        before.push(producers[inputs[0]]?);
+    }
+    let (first, next) = (*before.last()?, readers.only_reader(shares)?);
+    let are_read_here =
+        || before.iter().all(|node| readers.only_reader(graph.nodes[*node].outputs[0]).is_some());
     let [Work::Matmul(of_scores), Work::Matmul(results)] =
-        [before, next].map(|node| &graph.nodes[node].work)
+        [first, next].map(|node| &graph.nodes[node].work)
     else {
         return None;
     };
     let [rows, keys, _] = of_scores.sizes;
-    let [queries, of_keys] = *graph.nodes[before].inputs.as_slice() else { return None };
+    let [queries, of_keys] = *graph.nodes[first].inputs.as_slice() else { return None };
     let [left, values] = *graph.nodes[next].inputs.as_slice() else { return None };
     let count = of_scores.left.starts.len();
     let is_large = rows >= LEAST_QUERIES && graph.values[scores].elements() >= LEAST_SCORES;
@@ -66,7 +76,7 @@ fn attention(
         && nnhal_kernels::attention::Attention::are_few([count, rows, keys]);
     // Layouts, which may be large, are looked at last: many nodes may read one product.
     let fits = (is_large || is_long)
-        && readers.only_reader(scores) == Some(index)
+        && are_read_here()
         && left == shares
         && of_scores.output.is_none()
         && !of_scores.left.transposed
@@ -80,6 +90,6 @@ fn attention(
         let inputs = [queries, of_keys, values].into_iter().chain(mask.copied()).collect();
         let (scores, results) = (Matmul::clone(of_scores), Matmul::clone(results));
         let attention = Attention { scores, softmax, outer: outer.to_vec(), results };
-        (attention, inputs, [before, next])
+        (attention, inputs, before, next)
     })
 }
