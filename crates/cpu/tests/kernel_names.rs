@@ -14,9 +14,10 @@ use nnhal_hal::{
 use std::collections::BTreeSet;
 
 /// Those that only move elements, and the one that is slow.
-const WITHOUT_TYPE: [&str; 8] = [
+const WITHOUT_TYPE: [&str; 9] = [
     "copy",
     "gather",
+    "gather nd",
     "hashtable lookup",
     "reference",
     "requantizing copy",

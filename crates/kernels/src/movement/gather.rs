@@ -100,18 +100,21 @@ pub(crate) fn gather<T: Copy + Send + Sync>(
         2 => gather_short::<T, 2>(team, rows, input, numbers, output),
         4 => gather_short::<T, 4>(team, rows, input, numbers, output),
         8 => gather_short::<T, 8>(team, rows, input, numbers, output),
-        _ => gather_long(team, rows, (input, inner), numbers, output),
+        _ => copy_rows(team, (input, inner), output, |place| {
+            let row = usize::try_from(numbers[place % numbers.len()]).unwrap_or(0);
+            Some((place / numbers.len() * rows + row) * inner)
+        }),
     }
     Ok(())
 }
 
-/// [`gather`] of rows of any number of elements. The numbers are those of rows.
-fn gather_long<T: Copy + Send + Sync>(
+/// Fills an output of rows of `inner` elements with those that begin at `start` of each row's number. A row that has
+/// no start is left as it is.
+pub(super) fn copy_rows<T: Copy + Send + Sync>(
     team: &mut Team,
-    rows: usize,
     (input, inner): (&[T], usize),
-    numbers: &[i32],
     output: &mut [T],
+    start: impl Fn(usize) -> Option<usize> + Sync,
 ) {
     let output_rows = output.len() / inner;
     let output = DisjointOutput::new(output);
@@ -120,12 +123,11 @@ fn gather_long<T: Copy + Send + Sync>(
     for_each_part(team, output_rows * blocks, cut, |part, _| {
         for piece in part {
             let (place, first) = (piece / blocks, piece % blocks * BLOCK);
+            let Some(start) = start(place) else { continue };
             let count = (inner - first).min(BLOCK);
-            let row = usize::try_from(numbers[place % numbers.len()]).unwrap_or(0);
-            let start = (place / numbers.len() * rows + row) * inner + first;
             // SAFETY: every block of every place has its own elements, and every part its own blocks.
             let output = unsafe { output.slice(place * inner + first, count) };
-            output.copy_from_slice(&input[start..start + count]);
+            output.copy_from_slice(&input[start + first..][..count]);
         }
     });
 }

@@ -8,6 +8,7 @@
 //! | SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
 //! | MIRROR_PAD | [`StridedCopy::mirror_pad`] |
 //! | GATHER, EMBEDDING_LOOKUP | [`Gather`] |
+//! | GATHER_ND | [`GatherNd`] |
 //! | HASHTABLE_LOOKUP | [`HashtableLookup`] |
 //!
 //! [`Copies`] puts an output together of several of them.
@@ -17,6 +18,7 @@
 #![allow(unsafe_code)]
 
 mod gather;
+mod gather_nd;
 mod hashtable;
 mod layout;
 mod pieces;
@@ -32,6 +34,7 @@ use bytemuck::NoUninit;
 #[cfg(test)]
 pub(crate) use gather::gather;
 pub use gather::{Elements, Gather};
+pub use gather_nd::GatherNd;
 pub use hashtable::HashtableLookup;
 pub use pieces::Copies;
 use squares::copy_squares;

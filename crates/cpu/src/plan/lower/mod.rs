@@ -151,6 +151,7 @@ fn one(
         AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),
         AnyOperation::Gather(it) => rows::gathering(builder, node, it),
+        AnyOperation::GatherNd(_) => rows::gathering_parts(builder, node),
         AnyOperation::HashtableLookup(_) => Ok(rows::hashtable_lookup(builder, node)),
         AnyOperation::InstanceNormalization(it) => normalization::instance(builder, node, it),
         AnyOperation::L2Normalization(it) => normalization::l2(builder, node, it),

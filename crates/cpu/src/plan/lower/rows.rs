@@ -44,6 +44,14 @@ fn chosen(
     Ok(draft)
 }
 
+pub(super) fn gathering_parts(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+    let [input, indexes] = [0, 1].map(|position| builder.graph.input(node, position));
+    let element_size = copied_size(input)?;
+    let depth = *indexes.dimensions.last().ok_or_else(|| indexes.of_other_rank("1 or more"))?;
+    let kernel = movement::GatherNd::prepare(&input.lengths(), depth as usize, element_size);
+    Ok(Draft::of_arguments(builder.graph, node, kernel, &[0, 1]))
+}
+
 pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let table = &builder.graph.values[node.inputs[2]];
     let [_, _, row] = around(table, 0);
