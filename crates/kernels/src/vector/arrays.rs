@@ -49,14 +49,12 @@ macro_rules! methods {
     )*};
 }
 
-/// Multiplies and adds with one rounding where that is an instruction, not a function call.
+/// Whether to multiply and add with one rounding is an instruction, not a function call.
+const IS_FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+
 #[inline(always)]
 fn fma(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
-        a.mul_add(b, c)
-    } else {
-        a * b + c
-    }
+    if IS_FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
 #[inline(always)]
@@ -74,6 +72,7 @@ impl Simd for Arrays {
     type W = Words;
     const LANES: usize = LANES;
     const REGISTERS: usize = 8;
+    const FUSED: bool = IS_FUSED;
 
     methods! { lanes:
         fn add(a: Floats, b: Floats) -> Floats = a + b;

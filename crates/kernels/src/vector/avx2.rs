@@ -52,6 +52,7 @@ impl Simd for Avx2 {
     type W = __m256i;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
+    const FUSED: bool = true;
 
     registers! {
         fn splat(self, value: f32) -> __m256 = _mm256_set1_ps(value);

@@ -56,6 +56,7 @@ impl Simd for Avx512 {
     type W = __m256i;
     const LANES: usize = LANES;
     const REGISTERS: usize = 32;
+    const FUSED: bool = true;
 
     registers! {
         fn splat(self, value: f32) -> __m512 = _mm512_set1_ps(value);

@@ -127,34 +127,47 @@ pub(crate) fn log<S: Simd>(simd: S, x: S::F) -> S::F {
 /// 0 below about -13.
 #[inline(always)]
 pub(crate) fn gelu<S: Simd>(simd: S, x: S::F) -> S::F {
-    /// Of `e^(t^2 / 2)` times the share above `t`, divided by `r = 1 / (t + 3)`; in powers of `r`.
-    const SCALED_TAIL: [f32; 9] = [
-        0.398_839_74,
-        1.203_621_4,
-        3.000_614_2,
-        10.162_723,
-        -16.424_92,
-        175.811_4,
-        -638.648_6,
-        920.017_8,
-        -493.302_1,
+    /// Of `(t + 3.3) * e^(t^2 / 2)` times the share above `t`; in powers of `3.3 / (t + 3.3)`, which are well conditioned
+    /// where `t` is large and where it is small.
+    const SCALED_TAIL: [f32; 8] = [
+        0.398_784_85,
+        0.402_115_17,
+        0.335_428_4,
+        0.413_727_16,
+        -0.154_813_78,
+        0.650_430_86,
+        -0.517_155_4,
+        0.121_482_84,
     ];
-    let one = simd.splat(1.0);
-    let t = simd.min(simd.splat(14.0), simd.abs(x));
-    let r = simd.div(one, simd.add(t, simd.splat(3.0)));
-    let scaled = simd.mul(r, polynomial(simd, r, SCALED_TAIL));
-    // e^(-t^2 / 2) in two factors: of a number of 12 bits, whose square is exact, and of what is left.
-    let rounded = simd.iadd(simd.bits(t), simd.isplat(0x800));
-    let rounded = simd.of_bits(simd.iand(rounded, simd.isplat(!0xFFF)));
-    let half = simd.splat(-0.5);
-    let power = exp_of_negative(simd, simd.mul(half, simd.mul(rounded, rounded)));
-    let left = simd.mul(simd.mul(half, simd.sub(t, rounded)), simd.add(t, rounded));
-    let left = polynomial(simd, left, [1.0, 1.0, 0.5, 1.0 / 6.0]);
-    let tail = simd.mul(scaled, simd.mul(power, left));
-    // The greatest finite number instead of infinity, which times 0 is no number.
-    let below = simd.mul(simd.max(simd.splat(f32::MIN), x), tail);
-    let above = simd.mul(x, simd.sub(one, tail));
-    simd.select(simd.lt(x, simd.splat(0.0)), below, above)
+    /// `e^(-r / 2)` for r from -ln 2 to ln 2.
+    const EXP: [f32; 6] =
+        [1.0, -0.499_999_85, 0.124_997_87, -0.020_834_548, 0.002_618_635, -0.000_259_071];
+    /// Of a number from -127 to 0 that is added to it, the lowest nine bits are those above the fraction in `-2^n`.
+    const NEGATIVE_POWER: f32 = 12_582_912.0 + 256.0 + 127.0;
+    // From here on the power is 0: 2^-127 is no normal number, and has the bits of a zero.
+    let t = simd.min(simd.splat(13.27), simd.abs(x));
+    let ratio = simd.div(t, simd.add(t, simd.splat(3.3)));
+    let scaled = polynomial(simd, simd.sub(simd.splat(1.0), ratio), SCALED_TAIL);
+    // -t^2 / 2 = n * ln 2 - r / 2. The square is not rounded before what is near to it is taken from it.
+    let square = simd.mul(t, t);
+    let half_log2_e = simd.splat(-0.5 * std::f32::consts::LOG2_E);
+    let n = simd.fma(square, half_log2_e, simd.splat(NEGATIVE_POWER));
+    let power = simd.of_bits(simd.shift_left(simd.bits(n), 23));
+    let n = simd.sub(n, simd.splat(NEGATIVE_POWER));
+    let nearest = simd.mul(n, simd.splat(2.0 * LN2_HIGH));
+    let r = if S::FUSED {
+        simd.fma(t, t, nearest)
+    } else {
+        // Of a number of 12 bits, whose square is exact, and of what is left.
+        let rounded = simd.iadd(simd.bits(t), simd.isplat(0x800));
+        let rounded = simd.of_bits(simd.iand(rounded, simd.isplat(!0xFFF)));
+        let exact = simd.fma(rounded, rounded, nearest);
+        simd.fma(simd.sub(t, rounded), simd.add(t, rounded), exact)
+    };
+    let r = simd.fma(n, simd.splat(2.0 * LN2_LOW), r);
+    // |x| times the share above |x|: what x is too much above 0, and below 0 all there is.
+    let tail = simd.mul(simd.mul(ratio, scaled), polynomial(simd, r, EXP));
+    simd.fma(tail, power, simd.max(simd.splat(0.0), x))
 }
 
 /// `x * relu6(x + 3) / 6`; 0 at minus infinity.

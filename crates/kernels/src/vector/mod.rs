@@ -53,6 +53,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// How many vectors fit in registers.
     const REGISTERS: usize;
+    /// Whether [`Self::fma`] rounds once.
+    const FUSED: bool;
 
     fn splat(self, value: f32) -> Self::F;
     fn load(self, from: &[f32]) -> Self::F;

@@ -48,6 +48,7 @@ impl Simd for Neon {
     type W = Words;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16; // Of two registers each.
+    const FUSED: bool = true;
 
     halves! {
         float32x4x2_t fn add(a: Floats, b: Floats) -> Floats = |a, b| vaddq_f32(a, b);

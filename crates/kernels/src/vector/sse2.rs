@@ -66,6 +66,7 @@ impl Simd for Sse2 {
     const LANES: usize = LANES;
     // Of 16: products take some too, since nothing multiplies and adds at once.
     const REGISTERS: usize = 8;
+    const FUSED: bool = false;
 
     registers! {
         fn splat(self, value: f32) -> __m128 = _mm_set1_ps(value);
