@@ -1,8 +1,8 @@
 //! Functions of real numbers on vectors, each with the greatest error that its test allows, in units
 //! in the last place (ULP) of the result.
 //!
-//! The polynomials are those that meet the function at Chebyshev nodes of the reduced range, their
-//! coefficients rounded to f32.
+//! The polynomials are those that meet the function at Chebyshev nodes of the reduced range, or have the
+//! least relative error there, their coefficients rounded to f32.
 
 use super::Simd;
 
@@ -19,22 +19,26 @@ fn polynomial<S: Simd, const N: usize>(simd: S, x: S::F, coefficients: [f32; N])
     value
 }
 
-/// `x = n * ln 2 + r`: the integer `n`, which may not be a great one, and `e^r - 1`.
+/// Of an integer from -127 to 128 that is added to it, the lowest bits are the exponent in `2^n`.
+const EXPONENTS: f32 = 12_582_912.0 + 127.0;
+
+/// `x = n * ln 2 + r`: the integer `n`, which may not be a great one, added to [`EXPONENTS`], and `e^r - 1`.
 #[inline(always)]
-fn reduced_exp<S: Simd>(simd: S, x: S::F) -> (S::F, S::F) {
-    const TAIL: [f32; 6] =
-        [0.5, 0.166_666_67, 0.041_666_463, 0.008_333_31, 0.001_393_375_1, 0.000_198_911_03];
-    let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
+fn reduced_exp<S: Simd>(simd: S, x: S::F) -> (S::I, S::F) {
+    const TAIL: [f32; 5] = [0.499_999_97, 0.166_665_38, 0.041_667_58, 0.008_367_29, 0.001_386];
+    // The sum has no bits for a fraction.
+    let sum = simd.fma(x, simd.splat(std::f32::consts::LOG2_E), simd.splat(EXPONENTS));
+    let n = simd.sub(sum, simd.splat(EXPONENTS));
     let r = simd.fma(n, simd.splat(-LN2_HIGH), x);
     let r = simd.fma(n, simd.splat(-LN2_LOW), r);
     let tail = polynomial(simd, r, TAIL);
-    (n, simd.fma(simd.mul(r, r), tail, r))
+    (simd.bits(sum), simd.fma(simd.mul(r, r), tail, r))
 }
 
-/// `2^n` for integers from -126 to 127.
+/// `2^n` for integers from -126 to 127 that were added to [`EXPONENTS`], and 0 for -127.
 #[inline(always)]
-fn power_of_two<S: Simd>(simd: S, n: S::I) -> S::F {
-    simd.of_bits(simd.shift_left(simd.iadd(n, simd.isplat(127)), 23))
+fn power_of_two<S: Simd>(simd: S, sum: S::I) -> S::F {
+    simd.of_bits(simd.shift_left(sum, 23))
 }
 
 /// `e^x`, 2 ULP; also where the result is subnormal, 0 or infinite. NaN gives NaN.
@@ -42,30 +46,29 @@ fn power_of_two<S: Simd>(simd: S, n: S::I) -> S::F {
 pub(crate) fn exp<S: Simd>(simd: S, x: S::F) -> S::F {
     // Beyond these the result is 0 or infinite anyway. NaN passes, being the second operand.
     let x = simd.max(simd.splat(-105.0), simd.min(simd.splat(90.0), x));
-    let (n, rest) = reduced_exp(simd, x);
+    let (sum, rest) = reduced_exp(simd, x);
     // In two steps, each of which is a normal number.
-    let n = simd.to_i32(n);
+    let n = simd.isub(sum, simd.isplat(EXPONENTS.to_bits().cast_signed()));
     let half = simd.shift_right(n, 1);
     let value = simd.add(rest, simd.splat(1.0));
-    let value = simd.mul(value, power_of_two(simd, half));
-    simd.mul(value, power_of_two(simd, simd.isub(n, half)))
+    let value = simd.mul(value, power_of_two(simd, simd.iadd(half, simd.isplat(127))));
+    simd.mul(value, power_of_two(simd, simd.isub(sum, half)))
 }
 
 /// `e^x`, 2 ULP, for x that is 0 or less, or NaN; 0 below about -87.
 #[inline(always)]
 pub(crate) fn exp_of_negative<S: Simd>(simd: S, x: S::F) -> S::F {
-    let least = simd.splat(-87.3);
-    let (n, rest) = reduced_exp(simd, simd.max(least, x));
-    let value = simd.mul(simd.add(rest, simd.splat(1.0)), power_of_two(simd, simd.to_i32(n)));
-    simd.select(simd.lt(x, least), simd.splat(0.0), value)
+    // There the power is 0.
+    let (sum, rest) = reduced_exp(simd, simd.max(simd.splat(-88.0), x));
+    simd.mul(simd.add(rest, simd.splat(1.0)), power_of_two(simd, sum))
 }
 
 /// `e^x - 1` for x that is 0 or less, or NaN; 3 ULP.
 #[inline(always)]
 pub(crate) fn exp_minus_1_of_negative<S: Simd>(simd: S, x: S::F) -> S::F {
     // Below about -17 the result is -1.
-    let (n, rest) = reduced_exp(simd, simd.max(simd.splat(-40.0), x));
-    let scale = power_of_two(simd, simd.to_i32(n));
+    let (sum, rest) = reduced_exp(simd, simd.max(simd.splat(-40.0), x));
+    let scale = power_of_two(simd, sum);
     simd.fma(rest, scale, simd.sub(scale, simd.splat(1.0)))
 }
 
