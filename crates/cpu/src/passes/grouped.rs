@@ -34,7 +34,7 @@ fn depthwise(graph: &Graph<'_>, node: &Node) -> Option<AnyOperation> {
     is_depthwise.then_some(())?;
     let multiplier = outputs.checked_div(*channels).filter(|it| *it > 0)?;
     Some(AnyOperation::DepthwiseConv2d(DepthwiseConv2d {
-        window: grouped.window.clone(),
+        window: grouped.window,
         multiplier,
         activation: grouped.activation,
         layout: grouped.layout,

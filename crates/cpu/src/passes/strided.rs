@@ -151,7 +151,7 @@ impl Strided {
                 Self { axes: axes.collect(), ..shown }
             }
             Work::Copy(copy) => {
-                let axes = reshaped(&[copy.axes.clone()], &lengths(graph, value));
+                let axes = reshaped(std::slice::from_ref(&copy.axes), &lengths(graph, value));
                 axes.map_or_else(own, |axes| Self { base: *input, offset: copy.offset, axes })
             }
             Work::Operation(AnyOperation::Split(split)) => {
