@@ -7,6 +7,7 @@
 //! - `d * (f * scale)`, perhaps plus an offset;
 //! - `x * (f * scale) + (offset - m * (f * scale))`;
 //! - `x * f + (0 - m * f)`, then as the first;
+//! - `x * (f * scale) + (-m * (f * scale) + offset)`, as Keras does, perhaps without scale or offset;
 //!
 //! and `d` once or several times, `f` as RSQRT or as a division by SQRT, and what there is one of for each row as a view.
 
@@ -319,7 +320,10 @@ impl Search<'_, '_> {
         x: ValueId,
         mean: ValueId,
     ) -> Option<Option<ValueId>> {
-        let ((of_x, read), (of_mean, _)) = (self.product(factor, x)?, self.product(factor, mean)?);
+        let (of_x, read) = self.product(factor, x)?;
+        let Some((of_mean, _)) = self.product(factor, mean) else {
+            return self.distributed_negated(factor, x, (of_x, mean));
+        };
         let [of_x_value, of_mean_value] =
             [of_x, of_mean].map(|node| self.graph.nodes[node].outputs[0]);
         let (difference, of_mean_read) = self.only_use(of_mean_value)?;
@@ -344,5 +348,37 @@ impl Search<'_, '_> {
             self.take(node);
         }
         Some((!is_zero).then_some(offset))
+    }
+
+    /// The same in `x * factor + (-m * factor + offset)`, where `of_x` computes the first product; none where there is no offset.
+    fn distributed_negated(
+        &mut self,
+        factor: ValueId,
+        x: ValueId,
+        (of_x, mean): (usize, ValueId),
+    ) -> Option<Option<ValueId>> {
+        let readers = self.readers;
+        let negation = readers.all(mean).iter().copied().find(|node| {
+            let work = &self.graph.nodes[*node].work;
+            matches!(work, Work::Operation(AnyOperation::Elementwise(Elementwise::Neg)))
+        })?;
+        let (of_mean, _) = self.product(factor, self.graph.nodes[negation].outputs[0])?;
+        let of_x_value = self.graph.nodes[of_x].outputs[0];
+        let (mut sum, mut read) = self.only_use(self.graph.nodes[of_mean].outputs[0])?;
+        let mut offset = None;
+        let mut beside = self.other_operand(sum, Operator::Add, read, false)?;
+        if beside != of_x_value && self.is_for_columns(beside, x) {
+            offset = Some(beside);
+            self.take(sum);
+            (sum, read) = self.only_use(self.graph.nodes[sum].outputs[0])?;
+            beside = self.other_operand(sum, Operator::Add, read, false)?;
+        }
+        if beside != of_x_value {
+            return None;
+        }
+        for node in [of_x, negation, of_mean, sum] {
+            self.take(node);
+        }
+        Some(offset)
     }
 }

@@ -163,7 +163,7 @@ fn layer_norm(builder: &mut GraphBuilder<'_>) {
     let epsilon = builder.constant_of(&[1], vec![0.25]);
     let variance = plain_binary(builder, Op::Add, variance, epsilon);
     let (scale, offset) = (builder.constant(&[depth]), builder.constant(&[depth]));
-    match builder.random.int(0, 4) {
+    match builder.random.int(0, 5) {
         0 => {
             let root = activation_of(builder, variance, Op::Sqrt);
             let (root, centred) = (wide(builder, root), again(builder));
@@ -189,6 +189,21 @@ fn layer_norm(builder: &mut GraphBuilder<'_>) {
             let sum = plain_binary(builder, Op::Add, product, rest);
             let scaled = plain_binary(builder, Op::Mul, sum, scale);
             plain_binary(builder, Op::Add, scaled, offset);
+        }
+        3 => {
+            // As Keras writes it.
+            let factor = activation_of(builder, variance, Op::Rsqrt);
+            let mut factor = wide(builder, factor);
+            if builder.random.coin() {
+                factor = plain_binary(builder, Op::Mul, factor, scale);
+            }
+            let negated = activation_of(builder, mean, Op::Neg);
+            let mut rest = plain_binary(builder, Op::Mul, negated, factor);
+            if builder.random.coin() {
+                rest = plain_binary(builder, Op::Add, rest, offset);
+            }
+            let product = plain_binary(builder, Op::Mul, x, factor);
+            plain_binary(builder, Op::Add, product, rest);
         }
         _ => {
             let factor = activation_of(builder, variance, Op::Rsqrt);
