@@ -323,10 +323,10 @@ fn graphs_are_written_before_and_after_every_pass_that_runs() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let model = read("00-model.txt");
     assert!(model.contains("= CONV_2D(input %"), "{model}");
-    let convolutions = read("04-convolutions.txt");
+    let convolutions = read("06-convolutions.txt");
     assert!(convolutions.contains("= convolution 3x3"), "{convolutions}");
     assert!(!convolutions.contains("= CONV_2D("), "{convolutions}");
-    let dot = read("18-tables.dot");
+    let dot = read("20-tables.dot");
     assert!(dot.starts_with("digraph {\n") && dot.ends_with("}\n"), "{dot}");
     assert!(dot.contains(" -> o0"), "{dot}");
 }

@@ -2,16 +2,14 @@
 
 #[path = "../../reference/tests/calls/mod.rs"]
 mod calls;
+mod support;
 
 use calls::model::{Constants, Shapes, alone};
 use calls::random::Random;
 use calls::samples;
-use nnhal_cpu::{CpuEngine, Settings};
-use nnhal_driver::{Budget, CompileOptions, Engine, Program};
-use nnhal_hal::{
-    ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
-};
+use nnhal_hal::{Model, OperandSpec, OperationType, SubgraphBuilder};
 use std::collections::BTreeSet;
+use support::steps;
 
 /// Those that only move elements, and the one that is slow.
 const WITHOUT_TYPE: [&str; 9] = [
@@ -40,15 +38,7 @@ const INSTRUCTION_SETS: [&str; 9] = [
 ];
 
 fn kernels(model: &Model) -> Vec<String> {
-    let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();
-    let options = CompileOptions {
-        preference: ExecutionPreference::FastSingleAnswer,
-        priority: Priority::Medium,
-        hints: nnhal_hal::Hints::NONE,
-    };
-    let engine = CpuEngine::new(Settings::default());
-    let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
-    let steps = program.plan();
+    let steps = steps(model);
     for step in &steps {
         let is_reference = step.kernel == "reference";
         let says_why = step.why_reference.as_ref().is_some_and(|why| !why.is_empty());

@@ -1,12 +1,14 @@
 //! How often images in NCHW are transposed.
 
-use nnhal_cpu::{CpuEngine, Settings};
-use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+mod support;
+
+use nnhal_cpu::Settings;
 use nnhal_hal::{
-    Device, ExecutionOptions, ExecutionPreference, HalVersion, OperandId, OperandSpec,
-    OperationType as Op, PrepareOptions, Priority, RequestBuilder, SubgraphBuilder,
+    Device, ExecutionOptions, HalVersion, OperandId, OperandSpec, OperationType as Op,
+    PrepareOptions, RequestBuilder, SubgraphBuilder,
 };
 use std::sync::Arc;
+use support::steps;
 
 fn float(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
@@ -25,14 +27,7 @@ fn convolution(graph: &mut SubgraphBuilder, image: OperandId, [from, to]: [u32; 
 
 /// How many steps of the plan are transpositions, and whether any other runs a reference kernel.
 fn copies(graph: SubgraphBuilder) -> (usize, bool) {
-    let model = nnhal_ops::validate(&graph.into_model().unwrap(), HalVersion::LATEST).unwrap();
-    let options = CompileOptions {
-        preference: ExecutionPreference::FastSingleAnswer,
-        priority: Priority::Medium,
-        hints: nnhal_hal::Hints::NONE,
-    };
-    let engine = CpuEngine::new(Settings::default());
-    let steps = engine.compile(&model, &options, &Budget::unlimited()).unwrap().plan();
+    let steps = steps(&graph.into_model().unwrap());
     let count = |kernel| steps.iter().filter(|step| step.kernel == kernel).count();
     (count("copy"), count("reference") > 0)
 }

@@ -2,13 +2,9 @@
 
 mod support;
 
-use nnhal_cpu::{CpuEngine, Settings};
-use nnhal_driver::{Budget, CompileOptions, Engine, Program};
-use nnhal_hal::{
-    Device, ExecutionPreference, HalVersion, Model, OperandSpec, OperationType as Op, Priority,
-    RequestBuilder, SubgraphBuilder,
-};
-use support::{execute, prepare};
+use nnhal_cpu::Settings;
+use nnhal_hal::{Device, Model, OperandSpec, OperationType as Op, RequestBuilder, SubgraphBuilder};
+use support::{execute, kernels, prepare};
 
 const ROWS: u16 = 12;
 const COLUMNS: u16 = 40;
@@ -50,18 +46,6 @@ fn model(has_scale: bool, has_offset: bool, is_mean_read: bool) -> Model {
         graph.output(mean);
     }
     graph.into_model().unwrap()
-}
-
-fn kernels(model: &Model) -> Vec<String> {
-    let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();
-    let options = CompileOptions {
-        preference: ExecutionPreference::FastSingleAnswer,
-        priority: Priority::Medium,
-        hints: nnhal_hal::Hints::NONE,
-    };
-    let engine = CpuEngine::new(Settings::default());
-    let steps = engine.compile(&model, &options, &Budget::unlimited()).unwrap().plan();
-    steps.into_iter().map(|step| step.kernel).collect()
 }
 
 fn results(device: &dyn Device, model: &Model) -> Vec<f32> {

@@ -5,14 +5,13 @@
 mod random;
 mod support;
 
-use nnhal_cpu::{CpuEngine, Settings};
-use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+use nnhal_cpu::Settings;
 use nnhal_hal::{
-    Device, ExecutionPreference, HalVersion, Model, OperandId, OperandSpec, OperandType,
-    OperationType as Op, Priority, RequestBuilder, SubgraphBuilder,
+    Device, Model, OperandId, OperandSpec, OperandType, OperationType as Op, RequestBuilder,
+    SubgraphBuilder,
 };
 use random::Random;
-use support::{execute, prepare};
+use support::{execute, kernels, prepare};
 
 /// A graph in the making, of elements of one type.
 struct Chain {
@@ -62,19 +61,6 @@ impl Chain {
         self.graph.output(output);
         self.graph.into_model().unwrap()
     }
-}
-
-/// The kernels of a model's steps.
-fn kernels(model: &Model) -> Vec<String> {
-    let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();
-    let options = CompileOptions {
-        preference: ExecutionPreference::FastSingleAnswer,
-        priority: Priority::Medium,
-        hints: nnhal_hal::Hints::NONE,
-    };
-    let engine = CpuEngine::new(Settings::default());
-    let steps = engine.compile(&model, &options, &Budget::unlimited()).unwrap().plan();
-    steps.into_iter().map(|step| step.kernel).collect()
 }
 
 /// Runs a model on both devices, whose results are to be the same.

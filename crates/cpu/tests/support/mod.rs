@@ -7,9 +7,9 @@ use nnhal_driver::{
     PlannedStep, Program, RunContext,
 };
 use nnhal_hal::{
-    Capabilities, Device, DeviceType, ExecutionOptions, HalVersion, Model, OperandId, OperandSpec,
-    OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
-    Support,
+    Capabilities, Device, DeviceType, ExecutionOptions, ExecutionPreference, HalVersion, Model,
+    OperandId, OperandSpec, OperationType, PrepareOptions, PreparedModel, Priority, Request,
+    RequestBuilder, SubgraphBuilder, Support,
 };
 use nnhal_ops::ValidModel;
 use std::sync::Arc;
@@ -262,6 +262,23 @@ impl Network {
         one.len() == other.len()
             && one.iter().zip(&other).all(|(a, b)| (a - b).abs() <= 1e-5 * a.abs().max(1.0))
     }
+}
+
+/// The steps of a model's plan, compiled for a single answer.
+pub fn steps(model: &Model) -> Vec<PlannedStep> {
+    let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();
+    let options = CompileOptions {
+        preference: ExecutionPreference::FastSingleAnswer,
+        priority: Priority::Medium,
+        hints: nnhal_hal::Hints::NONE,
+    };
+    let engine = CpuEngine::new(Settings::default());
+    engine.compile(&model, &options, &Budget::unlimited()).unwrap().plan()
+}
+
+/// Their kernels.
+pub fn kernels(model: &Model) -> Vec<String> {
+    steps(model).into_iter().map(|step| step.kernel).collect()
 }
 
 /// The model, prepared by a device.
