@@ -14,6 +14,9 @@ const LEAST_SCORES: usize = 1 << 18;
 /// Queries of an attention from which on it is worth preparing its keys anew for each.
 const LEAST_QUERIES: usize = 16;
 
+/// Views of scores that are looked through.
+const MOST_VIEWS: usize = 4;
+
 /// Keys of a masked attention from which on it is worth looking at which of them are masked.
 const LEAST_KEYS: usize = 256;
 
@@ -55,7 +58,9 @@ fn attention(
     };
     let mut before = vec![producers[scores]?];
     // The products may have other lengths, which do not matter.
-    while let Node { work: Work::View, inputs, .. } = &graph.nodes[*before.last()?] {
+    while before.len() <= MOST_VIEWS
+        && let Node { work: Work::View, inputs, .. } = &graph.nodes[*before.last()?]
+    {
         before.push(producers[inputs[0]]?);
     }
     let (first, next) = (*before.last()?, readers.only_reader(shares)?);

@@ -27,10 +27,12 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
 /// A grouped convolution as a depthwise one, if it is one.
 fn depthwise(graph: &Graph<'_>, node: &Node) -> Option<AnyOperation> {
     let Work::Operation(AnyOperation::GroupedConv2d(grouped)) = &node.work else { return None };
-    let [_, _, _, 1] = graph.values[node.inputs[1]].dimensions[..] else { return None };
+    let filter = &graph.values[node.inputs[1]];
+    let [_, _, _, 1] = filter.dimensions[..] else { return None };
     let channels = graph.values[node.inputs[0]].dimensions.last()?;
     let outputs = graph.values[node.outputs[0]].dimensions.last()?;
-    let is_depthwise = grouped.layout == Layout::Nhwc && grouped.groups == *channels;
+    let is_depthwise =
+        filter.is_constant() && grouped.layout == Layout::Nhwc && grouped.groups == *channels;
     is_depthwise.then_some(())?;
     let multiplier = outputs.checked_div(*channels).filter(|it| *it > 0)?;
     Some(AnyOperation::DepthwiseConv2d(DepthwiseConv2d {

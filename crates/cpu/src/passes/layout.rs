@@ -12,7 +12,7 @@ use nnhal_ops::facts::NamedAxes;
 use nnhal_ops::operations::Transpose;
 use nnhal_ops::rules::layout::Layout;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Where axes of NHWC are in NCHW, and the other way round.
 const OF_NHWC: [usize; 4] = [0, 2, 3, 1];
@@ -32,9 +32,9 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
     if !has_nchw && !has_turned {
         return Ok(());
     }
-    let (nodes, values) = (graph.nodes.clone(), graph.values.len());
+    let (nodes, values) = (has_turned.then(|| graph.nodes.clone()), graph.values.len());
     rewrite(graph, budget, false)?;
-    if has_turned {
+    if let Some(nodes) = nodes {
         let moved = moved_elements(graph);
         let nodes = std::mem::replace(&mut graph.nodes, nodes);
         let added = graph.values.split_off(values);
@@ -52,7 +52,8 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
 fn rewrite(graph: &mut Graph<'_>, budget: &Budget, turns: bool) -> Result<(), EngineError> {
     let nodes = std::mem::take(&mut graph.nodes);
     let (nhwc, pending, same) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let mut rewriting = Rewriting { graph, nhwc, pending, same };
+    let given_out = graph.outputs.iter().copied().collect();
+    let mut rewriting = Rewriting { graph, nhwc, pending, same, given_out };
     for mut node in nodes {
         budget.check()?;
         for input in &mut node.inputs {
@@ -96,6 +97,7 @@ struct Rewriting<'g, 'source> {
     pending: HashMap<ValueId, OperationPlace>,
     /// Values that are the same as others, which are read instead.
     same: HashMap<ValueId, ValueId>,
+    given_out: HashSet<ValueId>,
 }
 
 /// A node in NHWC.
@@ -117,7 +119,7 @@ impl<'source> Rewriting<'_, 'source> {
         match self.nhwc.get(&input).copied() {
             Some(image) if order == OF_NHWC => {
                 self.same.insert(output, image);
-                if self.graph.outputs.contains(&output) {
+                if self.given_out.contains(&output) {
                     let (inputs, outputs) = (vec![image], vec![output]);
                     let (place, work) = (node.place, Work::View);
                     self.graph.nodes.push(Node { place, work, inputs, outputs });

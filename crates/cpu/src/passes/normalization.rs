@@ -22,6 +22,9 @@ use nnhal_ops::operations::reduce::Reduction;
 /// Views of views that are looked through.
 const MOST_VIEWS: usize = 4;
 
+/// Readers of the means among which the one that negates them is looked for.
+const MOST_READERS: usize = 16;
+
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let producers = producers(graph);
     let readers = Readers::of(graph);
@@ -358,7 +361,7 @@ impl Search<'_, '_> {
         (of_x, mean): (usize, ValueId),
     ) -> Option<Option<ValueId>> {
         let readers = self.readers;
-        let negation = readers.all(mean).iter().copied().find(|node| {
+        let negation = readers.all(mean).iter().copied().take(MOST_READERS).find(|node| {
             let work = &self.graph.nodes[*node].work;
             matches!(work, Work::Operation(AnyOperation::Elementwise(Elementwise::Neg)))
         })?;

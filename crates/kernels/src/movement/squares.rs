@@ -151,7 +151,8 @@ unsafe fn square<T: NoUninit, const SIZE: usize, const COUNT: usize>(
     in_order((input_stride, output_stride), [whole_rows, whole_columns], COUNT, each);
     // Two columns without a gap, as where channels of two groups are shuffled: elements in turn.
     let mut done = 0;
-    if [columns, output_stride] == [2, 2] && size_of::<T>() == SIZE {
+    let is_in_turn = [columns, output_stride] == [2, 2] && whole_columns == 0;
+    if is_in_turn && size_of::<T>() == SIZE {
         for row in (0..whole_rows).step_by(COUNT) {
             let ((first, to), (second, _)) = (place(row, 0), place(row, 1));
             // SAFETY: as above; the elements of these rows are two vectors, one behind the other.
