@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes networks of PyTorch at the sizes at which people use them, as litert-torch converts them: .tflite files with
-random weights, to be timed by peers.py or corpus.py.
+random weights, to be timed by peers.py.
 
     pip install -r ../tests/litert/requirements-torch.txt
     python make_networks.py --out DIR [--only PATTERN]... [--list]

@@ -3,6 +3,7 @@
 use super::remove_unread_moves;
 use super::strided::{MOST_MOVES, Sources, Strided, part_starts};
 use crate::graph::{Copy, Graph, ValueId, Work, producers};
+use nnhal_kernels::movement::StridedCopy;
 use nnhal_ops::AnyOperation;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
@@ -39,8 +40,10 @@ fn moved(sources: &Sources<'_, '_>, index: usize) -> Option<(Work, ValueId)> {
     }
     // It goes back farthest. What is a single copy already is left as the operation that it is.
     let farthest = all.first().filter(|it| copies(sources, output, it.base) > 1)?;
-    let has_copy = matches!(graph.values[output].element_size(), 1 | 2 | 4 | 8);
-    has_copy.then(|| (Work::Copy(farthest.copy()), farthest.base))
+    let copy = farthest.copy();
+    let has_kernel = matches!(graph.values[output].element_size(), 1 | 2 | 4 | 8)
+        && copy.axes.len() <= StridedCopy::MOST_AXES;
+    has_kernel.then(|| (Work::Copy(copy), farthest.base))
 }
 
 /// How many nodes between a value and the one that it comes from are copies.

@@ -81,6 +81,9 @@ enum Inner {
 }
 
 impl StridedCopy {
+    /// Axes that a copy may have, of those that do not go on where the next one ends.
+    pub const MOST_AXES: usize = 16;
+
     /// A copy along axes.
     ///
     /// # Panics
@@ -298,15 +301,16 @@ fn reached(axes: &[Axis], input_start: usize, output_start: usize) -> [usize; 2]
 /// The places of the outer axes' indexes, one after the other.
 struct Places<'a> {
     axes: &'a [Axis],
-    index: [usize; 16],
+    index: [usize; StridedCopy::MOST_AXES],
     input: isize,
     output: usize,
 }
 
 impl<'a> Places<'a> {
     fn new(axes: &'a [Axis], mut first: usize, input: usize, output: usize) -> Self {
-        assert!(axes.len() <= 16, "too many axes");
-        let mut places = Self { axes, index: [0; 16], input: input.cast_signed(), output };
+        assert!(axes.len() <= StridedCopy::MOST_AXES, "too many axes");
+        let index = [0; StridedCopy::MOST_AXES];
+        let mut places = Self { axes, index, input: input.cast_signed(), output };
         for (number, axis) in axes.iter().enumerate().rev() {
             let index = first % axis.length;
             first /= axis.length;
