@@ -43,7 +43,7 @@ fn moved(sources: &Sources<'_, '_>, index: usize) -> Option<(Work, ValueId)> {
     let copy = farthest.copy();
     let has_kernel = matches!(graph.values[output].element_size(), 1 | 2 | 4 | 8)
         && copy.axes.len() <= StridedCopy::MOST_AXES;
-    has_kernel.then(|| (Work::Copy(copy), farthest.base))
+    has_kernel.then_some((Work::Copy(copy), farthest.base))
 }
 
 /// How many nodes between a value and the one that it comes from are copies.
