@@ -46,7 +46,7 @@ mod vectors {
     pub(super) fn interleave<const SIZE: usize>(a: Vector, b: Vector) -> [Vector; 2] {
         [0, BYTES / 2].map(|first| {
             std::array::from_fn(|at| {
-                let from = if at / SIZE % 2 == 0 { &a } else { &b };
+                let from = if (at / SIZE).is_multiple_of(2) { &a } else { &b };
                 from[first + at / (2 * SIZE) * SIZE + at % SIZE]
             })
         })
