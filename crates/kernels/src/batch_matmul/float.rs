@@ -318,7 +318,7 @@ fn with_shared_factors(
 
 /// # Panics
 /// If two elements of the output may be at the same place.
-fn check_disjoint(output: &Layout, [rows, columns, _]: [usize; 3]) {
+pub(crate) fn check_disjoint(output: &Layout, [rows, columns, _]: [usize; 3]) {
     if rows == 0 || columns == 0 {
         return;
     }

@@ -163,8 +163,44 @@ macro_rules! greatest_of {
                 greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
             }
         }
-        $simd.splat($simd.greatest(greatest))
+        $simd.greatest(greatest)
     }};
+}
+
+/// Puts `exp(beta * (x * factor - greatest))` in the place of each value `x`, or the exponent if that is to be kept, and gives
+/// the sum of all powers. The numbers are the factor, the greatest one of all `x * factor`, and beta.
+#[inline(always)]
+pub(crate) fn powers<S: Simd>(
+    simd: S,
+    values: &mut [f32],
+    [factor, greatest, beta]: [S::F; 3],
+    keeps_exponents: bool,
+    pace: &mut Pace<'_>,
+) -> f32 {
+    let mut sum = simd.splat(0.0);
+    let whole = values.len() - values.len() % S::LANES;
+    let (values, last) = values.split_at_mut(whole);
+    for block in pace.blocks(whole, 1) {
+        for value in values[block].chunks_exact_mut(S::LANES) {
+            let product = simd.mul(simd.load(value), factor);
+            let below = simd.mul(simd.sub(product, greatest), beta);
+            let power = functions::exp_of_negative(simd, below);
+            sum = simd.add(sum, power);
+            simd.store(if keeps_exponents { below } else { power }, value);
+        }
+    }
+    if let Some(first) = last.first() {
+        let product = simd.mul(simd.load_partial(last, *first), factor);
+        let below = simd.mul(simd.sub(product, greatest), beta);
+        let power = functions::exp_of_negative(simd, below);
+        let mut powers = [0.0; 16];
+        simd.store(power, &mut powers);
+        // Only those count that are there.
+        powers[last.len()..].fill(0.0);
+        sum = simd.add(sum, simd.load(&powers));
+        simd.store_partial(if keeps_exponents { below } else { power }, last);
+    }
+    simd.sum(sum)
 }
 
 impl Slice<'_> {
@@ -185,33 +221,11 @@ impl Slice<'_> {
                     .add(simd.mul(x, factor), y))
             }
         };
-        let beta = simd.splat(softmax.beta);
-        let zero = simd.splat(0.0);
-        let mut sum = zero;
-        let whole = output.len() - output.len() % S::LANES;
-        let (outputs, last) = output.split_at_mut(whole);
-        for block in pace.blocks(whole, 1) {
-            for output in outputs[block].chunks_exact_mut(S::LANES) {
-                let below = simd.mul(simd.sub(simd.load(output), greatest), beta);
-                let power = functions::exp_of_negative(simd, below);
-                sum = simd.add(sum, power);
-                simd.store(if softmax.is_logarithm { below } else { power }, output);
-            }
-        }
-        if !last.is_empty() {
-            // Lanes without an element add e^-infinity, which is 0.
-            let x = simd.load_partial(last, f32::NEG_INFINITY);
-            let below = simd.mul(simd.sub(x, greatest), beta);
-            let power = functions::exp_of_negative(simd, below);
-            let mut powers = [0.0; 16];
-            simd.store(power, &mut powers);
-            // Of an infinite greatest element not even that is sure: only those count that are there.
-            powers[last.len()..].fill(0.0);
-            sum = simd.add(sum, simd.load(&powers));
-            simd.store_partial(if softmax.is_logarithm { below } else { power }, last);
-        }
-        let sum = simd.splat(simd.sum(sum));
-        let (factor, offset) = softmax.last_step(simd, sum);
+        let numbers = [simd.splat(1.0), simd.splat(greatest), simd.splat(softmax.beta)];
+        let sum = powers(simd, output, numbers, softmax.is_logarithm, pace);
+        let (outputs, last) = output.split_at_mut(output.len() - output.len() % S::LANES);
+        let whole = outputs.len();
+        let (factor, offset) = softmax.last_step(simd, simd.splat(sum));
         for block in pace.blocks(whole, 1) {
             for output in outputs[block].chunks_exact_mut(S::LANES) {
                 simd.store(simd.fma(simd.load(output), factor, offset), output);
