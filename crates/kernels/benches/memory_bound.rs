@@ -274,6 +274,19 @@ fn transpose_bytes(bencher: Bencher<'_, '_>) {
     copy(bencher, &bytes(28 * 28 * 128), &prepared, 28 * 28 * 128);
 }
 
+/// A picture that comes by planes.
+#[divan::bench]
+fn transpose_planes(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[1, 3, 224, 224], &[0, 2, 3, 1]);
+    copy(bencher, &floats(3 * 224 * 224), &prepared, 3 * 224 * 224);
+}
+
+#[divan::bench]
+fn transpose_planes_of_bytes(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[1, 3, 224, 224], &[0, 2, 3, 1]);
+    copy(bencher, &bytes(3 * 224 * 224), &prepared, 3 * 224 * 224);
+}
+
 /// An inception module's piece.
 #[divan::bench]
 fn concatenate_bytes(bencher: Bencher<'_, '_>) {

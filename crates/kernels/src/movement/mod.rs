@@ -28,7 +28,7 @@ mod tests;
 mod update;
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part};
+use crate::parts::{Cut, ELEMENTS_OF_COPY, TASKS_BY_THREAD, for_each_part};
 use crate::team::{BLOCK, Team};
 use bytemuck::NoUninit;
 #[cfg(test)]
@@ -158,7 +158,7 @@ impl StridedCopy {
         };
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
-        let blocks = Blocks::of(inner, squares::side::<T>());
+        let blocks = Blocks::of(inner, squares::side::<T>(), self.outer);
         let cut = Cut { each: blocks.elements(), least: ELEMENTS_OF_COPY, multiple: 1 };
         let by_place = blocks.count();
         for_each_part(team, self.outer * by_place, cut, |part, _| {
@@ -224,8 +224,9 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Of whole squares with this side, if there are two axes.
-    fn of(inner: &[Axis], side: usize) -> Self {
+    /// Of whole squares with this side, if there are two axes; several, if that many threads could share them that there are
+    /// not as many `outer` indexes for.
+    fn of(inner: &[Axis], side: usize, outer: usize) -> Self {
         let single = Axis { length: 1, input_stride: 0, output_stride: 0 };
         let axes = match *inner {
             [rows, columns] => [rows, columns],
@@ -233,7 +234,10 @@ impl Blocks {
             _ => [single; 2],
         };
         let columns = axes[1].length.min(BLOCK / side);
-        let rows = axes[0].length.min((BLOCK / columns).next_multiple_of(side));
+        let shared = axes[0].length.saturating_mul(columns) / ELEMENTS_OF_COPY;
+        let shared = if outer < TASKS_BY_THREAD { shared.clamp(1, TASKS_BY_THREAD) } else { 1 };
+        let rows = axes[0].length.div_ceil(shared).min(BLOCK / columns).next_multiple_of(side);
+        let rows = rows.min(axes[0].length);
         let lengths = [rows, columns];
         let counts = [0, 1].map(|axis: usize| axes[axis].length.div_ceil(lengths[axis]));
         Self { axes, lengths, counts }

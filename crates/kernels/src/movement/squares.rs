@@ -66,6 +66,17 @@ pub(super) unsafe fn copy_squares<T: NoUninit>(
 ) {
     let side = side::<T>();
     let strides = (columns.input_stride, rows.output_stride);
+    if [columns.length, rows.output_stride] == [3, 3] {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match size_of::<T>() {
+                1 => return triples::<T, 1, 2, 4>(from, to, rows.length, strides.0),
+                2 => return triples::<T, 2, 4, 8>(from, to, rows.length, strides.0),
+                4 => return triples::<T, 4, 8, 16>(from, to, rows.length, strides.0),
+                _ => {}
+            }
+        }
+    }
     let each = |first_row: usize, first_column: usize| {
         let from = from.wrapping_offset(first_column.cast_signed() * strides.0);
         let from = from.wrapping_add(first_row);
@@ -82,6 +93,48 @@ pub(super) unsafe fn copy_squares<T: NoUninit>(
         }
     };
     in_order(strides, [rows.length, columns.length], side, each);
+}
+
+/// Elements of three columns in turn, as where the planes of a picture become its pixels: those of a row and one more are written
+/// together, and the next row is written over that one. Elements of `SIZE` bytes; `PAIR` and `FOUR` are twice and four times that.
+///
+/// # Safety
+/// As [`copy_squares`], of three columns and rows that follow each other.
+#[inline(always)]
+unsafe fn triples<T: NoUninit, const SIZE: usize, const PAIR: usize, const FOUR: usize>(
+    from: *const T,
+    to: *mut T,
+    rows: usize,
+    input_stride: isize,
+) {
+    let count = size_of::<Vector>() / SIZE;
+    let column = |column: isize| from.wrapping_offset(column * input_stride);
+    let mut row = 0;
+    // Behind the last of these is another row.
+    while row + count < rows {
+        let [a, b, c] = [0, 1, 2].map(|it| {
+            // SAFETY: as the caller promises; vectors are read wherever they are.
+            unsafe { column(it).wrapping_add(row).cast::<Vector>().read_unaligned() }
+        });
+        let (first, second) = (interleave::<SIZE>(a, b), interleave::<SIZE>(c, c));
+        for half in [0, 1] {
+            let fours = interleave::<PAIR>(first[half], second[half]);
+            let fours = std::ptr::from_ref(&fours).cast::<[u8; FOUR]>();
+            for index in 0..count / 2 {
+                let to = to.wrapping_add(3 * (row + half * (count / 2) + index));
+                // SAFETY: two vectors are half as many fours as a vector has elements; as above.
+                unsafe { to.cast::<[u8; FOUR]>().write_unaligned(*fours.wrapping_add(index)) };
+            }
+        }
+        row += count;
+    }
+    for row in row..rows {
+        for index in [0, 1, 2] {
+            let (from, to) = (column(index).wrapping_add(row), to.wrapping_add(3 * row));
+            // SAFETY: as above.
+            unsafe { to.wrapping_offset(index).write(from.read()) };
+        }
+    }
 }
 
 /// Calls with the first row and the first column of each square. Lines that are far from each other share few sets of a cache: they

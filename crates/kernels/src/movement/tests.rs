@@ -56,6 +56,30 @@ fn transpositions_by_their_definition() {
 }
 
 #[test]
+#[allow(clippy::cast_possible_truncation)] // As above.
+#[cfg_attr(miri, ignore = "too long")]
+fn planes_of_any_length_become_pixels() {
+    for pixels in (1..70).chain([40_000, 50_003, 140_000]) {
+        for (lengths, permutation) in [([2, 3, pixels], [0, 2, 1]), ([1, pixels, 3], [0, 2, 1])] {
+            is_transposed(&lengths, &permutation, |place| (place % 251) as u8);
+            is_transposed(&lengths, &permutation, |place| place as u16);
+            is_transposed(&lengths, &permutation, |place| place as u32);
+        }
+        // Pixels of four, of which one is left as it is.
+        let axis =
+            |length, input_stride, output_stride| Axis { length, input_stride, output_stride };
+        let input = numbers(3 * pixels);
+        let mut output = vec![u32::MAX; 4 * pixels];
+        let copy = StridedCopy::prepare(&[axis(pixels, 1, 4), axis(3, pixels as isize, 1)], 0, 0);
+        copy.run(&mut Team::new(2), &input, &mut output[..4 * pixels - 1]);
+        for (pixel, found) in output.chunks(4).enumerate() {
+            let expected = [0, 1, 2].map(|plane| input[plane * pixels + pixel]);
+            assert_eq!((&found[..3], found[3]), (&expected[..], u32::MAX), "{pixels}");
+        }
+    }
+}
+
+#[test]
 fn slices_forwards_and_backwards() {
     let input = numbers(4 * 5);
     let mut output = [0; 6];
