@@ -72,12 +72,23 @@ pub struct StridedCopy {
 enum Inner {
     /// Nothing is to be copied.
     Nothing,
-    /// One axis whose elements are one after the other on both sides.
-    Run,
+    /// Two axes: any one, and one whose elements follow each other on both sides.
+    Runs,
     /// Two axes: one contiguous in the input, and then one contiguous in the output.
     Squares,
     /// One axis of any strides.
     Elements,
+}
+
+impl Inner {
+    /// How many of the last axes it takes.
+    fn axes(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Elements => 1,
+            Self::Runs | Self::Squares => 2,
+        }
+    }
 }
 
 impl StridedCopy {
@@ -123,10 +134,15 @@ impl StridedCopy {
         let contiguous_input = axes.iter().position(|axis| axis.input_stride == 1);
         let inner = match (axes.last(), contiguous_input) {
             (None, _) => {
-                axes.push(Axis { length: 1, input_stride: 1, output_stride: 1 });
-                Inner::Run
+                axes = vec![Axis { length: 1, input_stride: 1, output_stride: 1 }; 2];
+                Inner::Runs
             }
-            (Some(last), _) if last.input_stride == 1 && last.output_stride == 1 => Inner::Run,
+            (Some(last), _) if last.input_stride == 1 && last.output_stride == 1 => {
+                if axes.len() == 1 {
+                    axes.insert(0, Axis { length: 1, input_stride: 0, output_stride: 0 });
+                }
+                Inner::Runs
+            }
             (Some(last), Some(contiguous)) if last.output_stride == 1 => {
                 let axis = axes.remove(contiguous);
                 axes.insert(axes.len() - 1, axis);
@@ -134,7 +150,7 @@ impl StridedCopy {
             }
             _ => Inner::Elements,
         };
-        let of_inner = if inner == Inner::Squares { 2 } else { 1 };
+        let of_inner = inner.axes();
         let outer = axes[..axes.len() - of_inner].iter().map(|axis| axis.length).product();
         Self { axes, inner, input_start, output_start, needed, outer }
     }
@@ -151,11 +167,10 @@ impl StridedCopy {
     pub fn run<T: NoUninit + Send + Sync>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         assert!(input.len() >= self.needed[0], "an input smaller than prepared for");
         assert!(output.len() >= self.needed[1], "an output smaller than prepared for");
-        let of_inner = match self.inner {
-            Inner::Nothing => return,
-            Inner::Squares => 2,
-            Inner::Run | Inner::Elements => 1,
-        };
+        if self.inner == Inner::Nothing {
+            return;
+        }
+        let of_inner = self.inner.axes();
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
         let blocks = Blocks::of(inner, squares::side::<T>(), self.outer);
@@ -174,8 +189,10 @@ impl StridedCopy {
                     let from = input.as_ptr().wrapping_offset(places.input + input_offset);
                     let to = output.pointer(places.output + output_offset.cast_unsigned());
                     match block[..of_inner] {
-                        [axis] if self.inner == Inner::Run => copy_run(from, to, axis.length),
                         [axis] => copy_elements(from, to, axis),
+                        [runs, run] if self.inner == Inner::Runs => {
+                            copy_runs(from, to, runs, run.length);
+                        }
                         [rows, columns] => copy_squares(from, to, rows, columns),
                         _ => {}
                     }
@@ -341,22 +358,58 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Bytes from which on a run is left to the system's function, which takes some nanoseconds to find out what to do.
+const LONG_RUN: usize = 1024;
+
+/// Copies runs of this many elements.
+///
 /// # Safety
-/// `length` elements may be read and written there.
+/// The elements of all runs may be read and written there.
 #[inline(always)]
-unsafe fn copy_run<T: Copy>(from: *const T, to: *mut T, length: usize) {
+unsafe fn copy_runs<T: Copy>(from: *const T, to: *mut T, runs: Axis, length: usize) {
     let bytes = length * size_of::<T>();
-    // SAFETY: as the caller promises. Short runs are copied here: a call would take longer.
-    unsafe {
-        match bytes {
-            4 => copy_bytes::<4>(from.cast(), to.cast()),
-            8 => copy_bytes::<8>(from.cast(), to.cast()),
-            16 => copy_bytes::<16>(from.cast(), to.cast()),
-            32 => copy_bytes::<32>(from.cast(), to.cast()),
-            64 => copy_bytes::<64>(from.cast(), to.cast()),
-            _ => std::ptr::copy_nonoverlapping(from, to, length),
+    for run in 0..runs.length {
+        let from = from.wrapping_offset(run.cast_signed() * runs.input_stride);
+        let to = to.wrapping_add(run * runs.output_stride);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match bytes {
+                LONG_RUN.. => std::ptr::copy_nonoverlapping(from, to, length),
+                16.. => copy_short::<16>(from.cast(), to.cast(), bytes),
+                8.. => copy_short::<8>(from.cast(), to.cast(), bytes),
+                4.. => copy_short::<4>(from.cast(), to.cast(), bytes),
+                _ => (0..bytes).for_each(|at| {
+                    copy_bytes::<1>(
+                        from.cast::<MaybeUninit<[u8; 1]>>().wrapping_add(at),
+                        to.cast::<MaybeUninit<[u8; 1]>>().wrapping_add(at),
+                    );
+                }),
+            }
         }
     }
+}
+
+/// Copies this many bytes, `COUNT` at a time; the last ones of them may be some that were copied before.
+///
+/// # Safety
+/// They may be read and written there, and are no fewer than `COUNT`.
+#[inline(always)]
+unsafe fn copy_short<const COUNT: usize>(
+    from: *const MaybeUninit<u8>,
+    to: *mut MaybeUninit<u8>,
+    bytes: usize,
+) {
+    let copy = |at: usize| {
+        // SAFETY: as the caller promises.
+        unsafe { copy_bytes::<COUNT>(from.wrapping_add(at).cast(), to.wrapping_add(at).cast()) };
+    };
+    let last = bytes.wrapping_sub(COUNT);
+    let mut at = 0;
+    while at < last {
+        copy(at);
+        at = at.wrapping_add(COUNT);
+    }
+    copy(last);
 }
 
 /// Copies bytes without a look at them: those between the fields of an element may never have been

@@ -70,11 +70,30 @@ fn planes_of_any_length_become_pixels() {
             |length, input_stride, output_stride| Axis { length, input_stride, output_stride };
         let input = numbers(3 * pixels);
         let mut output = vec![u32::MAX; 4 * pixels];
-        let copy = StridedCopy::prepare(&[axis(pixels, 1, 4), axis(3, pixels as isize, 1)], 0, 0);
+        let copy = StridedCopy::prepare(&[axis(pixels, 1, 4), axis(3, pixels.cast_signed(), 1)], 0, 0);
         copy.run(&mut Team::new(2), &input, &mut output[..4 * pixels - 1]);
         for (pixel, found) in output.chunks(4).enumerate() {
             let expected = [0, 1, 2].map(|plane| input[plane * pixels + pixel]);
             assert_eq!((&found[..3], found[3]), (&expected[..], u32::MAX), "{pixels}");
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::cast_possible_truncation)] // Neighbours differ all the same.
+fn runs_of_any_length_leave_what_is_beside_them() {
+    for length in (1..70).chain(1020..1030).chain([9000]) {
+        let input: Vec<u8> = (0..3 * (length + 2)).map(|place| (place % 251) as u8).collect();
+        let mut output = vec![255; 3 * (length + 5)];
+        let axis =
+            |length, input_stride, output_stride| Axis { length, input_stride, output_stride };
+        let axes = [axis(3, (length + 2).cast_signed(), length + 5), axis(length, 1, 1)];
+        StridedCopy::prepare(&axes, 1, 2).run(&mut Team::new(2), &input, &mut output);
+        for (run, found) in output.chunks(length + 5).enumerate() {
+            let expected = &input[run * (length + 2) + 1..][..length];
+            assert_eq!(found[..2], [255; 2], "before run {run} of {length}");
+            assert_eq!(&found[2..2 + length], expected, "run {run} of {length}");
+            assert_eq!(found[2 + length..], [255; 3], "behind run {run} of {length}");
         }
     }
 }
