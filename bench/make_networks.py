@@ -141,11 +141,15 @@ def networks():
 
 
 def spread_statistics(model):
-    """Those of batch normalization, which are 0 and 1 before training."""
+    """Those of batch normalization, which are 0 and 1 before training; and its factors, which some networks begin with 0, so
+    that whole branches would be constant.
+    """
     for module in model.modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             module.running_mean.normal_(0, 0.1)
             module.running_var.uniform_(0.5, 1.5)
+            if module.affine and not module.weight.any():
+                torch.nn.init.uniform_(module.weight, 0.1, 0.3)
 
 
 def main():
