@@ -8,7 +8,10 @@ mod measure;
 use measure::{COLD_BYTES, Settings, values};
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::convolution::float::{Convolution, Layer};
-use nnhal_kernels::{Epilogue, Image, ImageKernel, ImageMut, Images, Lines, Preparation, Team};
+use nnhal_kernels::grouped_convolution::float::GroupedConvolution;
+use nnhal_kernels::{
+    Epilogue, Image, ImageKernel, ImageMut, Images, Lines, Preparation, Team, TooLarge,
+};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, [usize; 2], [usize; 2], [usize; 2], usize);
@@ -57,51 +60,72 @@ const ROWS: &[Row] = &[
     ("kws pointwise", [25, 5], [64, 64], [1; 2], 1),
 ];
 
+/// The same, with the number of groups.
+const GROUPED: &[(Row, usize)] = &[
+    (("grouped resnext 1", [56; 2], [128, 128], [3; 2], 1), 32),
+    (("grouped resnext 2 stride 2", [56; 2], [256, 256], [3; 2], 2), 32),
+    (("grouped resnext 2", [28; 2], [256, 256], [3; 2], 1), 32),
+    (("grouped resnext 3", [14; 2], [512, 512], [3; 2], 1), 32),
+    (("grouped regnet_y_400mf 3 stride 2", [28; 2], [208, 208], [3; 2], 2), 26),
+    (("grouped wav2vec2", [1, 50], [768, 768], [1, 128], 1), 16),
+];
+
 fn main() {
     let settings = Settings::from_arguments();
-    for &(name, size, [input_channels, output_channels], filter, stride) in ROWS {
-        let output = size.map(|size| size.div_ceil(stride));
-        let padding = std::array::from_fn(|axis| {
-            ((output[axis] - 1) * stride + filter[axis]).saturating_sub(size[axis]) / 2
-        });
-        let shape = Shape {
-            batch: 1,
-            input: size,
-            input_channels,
-            output,
-            output_channels,
-            filter,
-            stride: [stride; 2],
-            dilation: [1; 2],
-            padding_before: padding,
-            groups: 1,
-        };
-        if !settings.wants(name) {
-            continue;
-        }
-        let copies = settings.copies(size_of::<f32>() * shape.filter_values());
-        let (filter, bias) = (values(shape.filter_values()), values(output_channels));
-        let mut preparation =
-            Preparation::new(settings.set, settings.threads).with_room(COLD_BYTES);
-        let mut prepare = || {
-            let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::RELU6 };
-            Convolution::prepare(&shape, input_channels, layer, &mut preparation).unwrap()
-        };
-        let kernels: Vec<Convolution> = (0..copies).map(|_| prepare()).collect();
-        drop(preparation);
-        let mut turn = 0;
-        let kernel = &kernels[0];
-        let input = Lines::from_elements(&values(shape.input_pixels() * input_channels));
-        let mut output = Lines::with_elements::<f32>(shape.output_pixels() * output_channels);
-        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-        let mut team = Team::new(settings.threads);
-        settings.measure(name, &kernel.kernel(), shape.operations(), || {
-            turn += 1;
-            let images = Images::new(
-                Image::contiguous(input.elements(), input_channels),
-                ImageMut::contiguous(output.elements_mut(), output_channels),
-            );
-            kernels[turn % copies].run(&mut team, images, scratch.lines_mut());
-        });
+    for row in ROWS {
+        measure(&settings, row, 1, Convolution::prepare);
     }
+    for (row, groups) in GROUPED {
+        measure(&settings, row, *groups, GroupedConvolution::prepare);
+    }
+}
+
+fn measure<K: ImageKernel<Element = f32>>(
+    settings: &Settings,
+    &(name, size, [input_channels, output_channels], filter, stride): &Row,
+    groups: usize,
+    prepare: impl Fn(&Shape, usize, Layer<'_>, &mut Preparation) -> Result<K, TooLarge>,
+) {
+    let output = size.map(|size| size.div_ceil(stride));
+    let padding = std::array::from_fn(|axis| {
+        ((output[axis] - 1) * stride + filter[axis]).saturating_sub(size[axis]) / 2
+    });
+    let shape = Shape {
+        batch: 1,
+        input: size,
+        input_channels,
+        output,
+        output_channels,
+        filter,
+        stride: [stride; 2],
+        dilation: [1; 2],
+        padding_before: padding,
+        groups,
+    };
+    if !settings.wants(name) {
+        return;
+    }
+    let copies = settings.copies(size_of::<f32>() * shape.filter_values());
+    let (filter, bias) = (values(shape.filter_values()), values(output_channels));
+    let mut preparation = Preparation::new(settings.set, settings.threads).with_room(COLD_BYTES);
+    let mut prepare = || {
+        let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::RELU6 };
+        prepare(&shape, input_channels, layer, &mut preparation).unwrap()
+    };
+    let kernels: Vec<K> = (0..copies).map(|_| prepare()).collect();
+    drop(preparation);
+    let mut turn = 0;
+    let kernel = &kernels[0];
+    let input = Lines::from_elements(&values(shape.input_pixels() * input_channels));
+    let mut output = Lines::with_elements::<f32>(shape.output_pixels() * output_channels);
+    let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+    let mut team = Team::new(settings.threads);
+    settings.measure(name, &kernel.name(), shape.operations(), || {
+        turn += 1;
+        let images = Images::new(
+            Image::contiguous(input.elements(), input_channels),
+            ImageMut::contiguous(output.elements_mut(), output_channels),
+        );
+        kernels[turn % copies].run(&mut team, images, scratch.lines_mut());
+    });
 }

@@ -55,6 +55,7 @@ pub mod elementwise;
 pub mod fourier;
 pub mod fully_connected;
 mod gemm;
+pub mod grouped_convolution;
 mod image;
 mod instruction_set;
 mod lines;

@@ -241,8 +241,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Of whole squares with this side, if there are two axes; several, if that many threads could share them that there are
-    /// not as many `outer` indexes for.
+    /// Of whole squares with this side, if there are two axes; several, where threads could share them and there are few `outer`
+    /// indexes to share.
     fn of(inner: &[Axis], side: usize, outer: usize) -> Self {
         let single = Axis { length: 1, input_stride: 0, output_stride: 0 };
         let axes = match *inner {

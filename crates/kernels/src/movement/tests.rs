@@ -70,7 +70,8 @@ fn planes_of_any_length_become_pixels() {
             |length, input_stride, output_stride| Axis { length, input_stride, output_stride };
         let input = numbers(3 * pixels);
         let mut output = vec![u32::MAX; 4 * pixels];
-        let copy = StridedCopy::prepare(&[axis(pixels, 1, 4), axis(3, pixels.cast_signed(), 1)], 0, 0);
+        let copy =
+            StridedCopy::prepare(&[axis(pixels, 1, 4), axis(3, pixels.cast_signed(), 1)], 0, 0);
         copy.run(&mut Team::new(2), &input, &mut output[..4 * pixels - 1]);
         for (pixel, found) in output.chunks(4).enumerate() {
             let expected = [0, 1, 2].map(|plane| input[plane * pixels + pixel]);

@@ -81,6 +81,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     fn eq(self, a: Self::F, b: Self::F) -> Self::M;
     fn select(self, condition: Self::M, yes: Self::F, no: Self::F) -> Self::F;
+    /// For each lane the value of the lane that is given for it, a number below [`Self::LANES`].
+    #[inline(always)]
+    fn lookup(self, a: Self::F, lanes: Self::I) -> Self::F {
+        let (mut values, mut numbers) = ([0.0; 16], [0; 16]);
+        self.store(a, &mut values);
+        self.istore(lanes, &mut numbers);
+        self.load(&numbers.map(|number| values[number.cast_unsigned() as usize % Self::LANES]))
+    }
     fn bits(self, a: Self::F) -> Self::I;
     fn of_bits(self, a: Self::I) -> Self::F;
     /// The nearest integer, halves to the even one; anything for what 32 bits cannot hold.

@@ -8,6 +8,7 @@ use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::convolution::float::{Convolution3d, Depth, Layer};
 use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
+use nnhal_kernels::grouped_convolution::float::GroupedConvolution;
 use nnhal_kernels::separable_convolution::float::SeparableConvolution;
 use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
@@ -77,6 +78,10 @@ pub(super) fn lower(
         let kernel =
             FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation)?;
         return Ok(Draft::new(node, kernel, inputs));
+    }
+    if shape.groups > 1 {
+        let kernel = GroupedConvolution::prepare(shape, strides.input, layer, preparation)?;
+        return Ok(Draft::new(node, OfImages { kernel, strides }, inputs));
     }
     let kernel = nnhal_kernels::convolution::float::Convolution::prepare(
         shape,

@@ -8,11 +8,11 @@ use crate::vector::pointers::{load, load_some};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most pixels of a tile.
-pub(super) const MOST_PIXELS: usize = 8;
+pub(crate) const MOST_PIXELS: usize = 8;
 
 /// Where the input pixels of a tile's taps are.
 #[derive(Clone, Copy)]
-pub(super) enum Taps<'a> {
+pub(crate) enum Taps<'a> {
     /// For each tap, the distance of what the first pixel sees from `origin`, which itself may be
     /// outside of the image; the next pixel sees the values `step` behind these.
     Regular { origin: *const f32, distances: &'a [isize], step: usize },
@@ -21,19 +21,19 @@ pub(super) enum Taps<'a> {
 }
 
 /// A tile: pixels side by side and all channels of some panels.
-pub(super) struct Tile<'a> {
-    pub(super) taps: Taps<'a>,
+pub(crate) struct Tile<'a> {
+    pub(crate) taps: Taps<'a>,
     /// The first channel, to be added to all addresses.
-    pub(super) channel: usize,
+    pub(crate) channel: usize,
     /// The panels of these channels: the biases, and a row for each tap of the filter.
-    pub(super) panel: *const f32,
+    pub(crate) panel: *const f32,
     /// From one panel to the next, in values.
-    pub(super) panel_stride: usize,
+    pub(crate) panel_stride: usize,
     /// Taps of the filter before the first one of `taps`.
-    pub(super) skipped: usize,
+    pub(crate) skipped: usize,
     /// Of all channels; in the last vector of the last panel there may be fewer than lanes.
-    pub(super) target: Target,
-    pub(super) epilogue: &'a Epilogue,
+    pub(crate) target: Target,
+    pub(crate) epilogue: &'a Epilogue,
 }
 
 macro_rules! for_pixels {
@@ -152,7 +152,7 @@ fn lanes<S: Simd>(wanted: usize, vector: usize) -> usize {
 }
 
 /// Vectors of a tile: as many sums as registers allow, besides the weights.
-pub(super) const fn most_vectors(registers: usize) -> usize {
+pub(crate) const fn most_vectors(registers: usize) -> usize {
     if registers >= 32 { 2 } else { 1 }
 }
 
@@ -163,7 +163,7 @@ pub(super) const fn most_vectors(registers: usize) -> usize {
 /// `vectors` vectors wide, `panel_stride` from one to the next, as many as the channels fill or begin, and each has
 /// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
 /// residual have them for each pixel, and those of the output no one else touches.
-pub(super) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
+pub(crate) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {
             match (pixels, vectors) {

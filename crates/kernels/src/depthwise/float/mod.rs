@@ -18,7 +18,7 @@ use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Image, InstructionSet, Line, Preparation, Team, TooLarge};
-use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
+pub(crate) use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
 use std::ops::Range;
 pub(crate) use wide::Wide;

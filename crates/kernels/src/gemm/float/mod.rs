@@ -48,7 +48,8 @@ use std::ops::Range;
 /// The left side of a product: where its rows are.
 ///
 /// # Safety
-/// Each address that [`Self::locate`] writes is that of `groups * segment_depth` values, which stay there unchanged as long as the trait object and the scratch memory live.
+/// At each address that [`Self::locate`] writes, and each multiple of [`Self::group_distance`] behind it, one for each group, there
+/// are `segment_depth` values, which stay there unchanged as long as the trait object and the scratch memory live.
 pub(crate) unsafe trait Rows: Sync {
     /// In how many segments a row is stored, at most [`MOST_SEGMENTS`].
     fn segments(&self) -> usize;
@@ -58,6 +59,11 @@ pub(crate) unsafe trait Rows: Sync {
 
     /// Of how many groups there are values at each address.
     fn groups(&self) -> usize;
+
+    /// How many values behind those of a group the next one's are.
+    fn group_distance(&self) -> usize {
+        self.segment_depth()
+    }
 
     /// How many values of scratch memory [`Self::locate`] needs for this many rows.
     fn scratch_values(&self, rows: usize) -> usize {
@@ -504,7 +510,7 @@ impl Product<'_> {
         let first = self.places.start(rows.start) + panel.columns.start;
         let tile = Tile {
             segments,
-            offset: panel.group * self.rows.segment_depth(),
+            offset: panel.group * self.rows.group_distance(),
             segment_depth: self.rows.segment_depth(),
             panel: panels.values_of_run(self.panels, run).as_ptr(),
             panels: run.count,

@@ -1,0 +1,127 @@
+//! Grouped convolutions against their definition.
+
+use super::*;
+use crate::convolution::float::tests::{any_shape, compare, defined, numbers, output_of};
+use crate::packing::prepared_twice;
+use crate::{Epilogue, Image};
+use proptest::prelude::*;
+
+/// Compares all instruction sets with the definition; sums of these numbers are exact.
+fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, seed: u64) {
+    let stride = shape.input_channels + gaps[0];
+    let output_stride = shape.output_channels + gaps[1];
+    let values = numbers(seed, shape.input_pixels() * stride);
+    let input = Image { values: &values, pixel_stride: stride };
+    let filter = numbers(seed ^ 1, shape.filter_values());
+    let bias = numbers(seed ^ 2, shape.output_channels);
+    let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
+    let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
+    let layer = Layer { filter: &filter, bias: &bias, epilogue };
+    let expected = defined(shape, input, &filter, &bias);
+    for set in InstructionSet::available() {
+        let kernel = prepared_twice(set, threads, |preparation| {
+            GroupedConvolution::prepare(shape, stride, layer, preparation)
+        });
+        if let Method::General(convolution) = &kernel.method
+            && convolution.kernel().starts_with("winograd")
+        {
+            continue;
+        }
+        let image = Image { values: &residual, pixel_stride: output_stride };
+        let sizes = [shape.output_pixels(), output_stride];
+        let output =
+            output_of(&kernel, threads, input, with_residual.then_some(image), -77.0, sizes);
+        let channels = shape.output_channels;
+        compare(&output, [output_stride, channels], 0.0, &kernel.kernel(), |pixel, channel| {
+            let added = f64::from(residual[pixel * output_stride + channel]);
+            let sum = expected[pixel * channels + channel].0;
+            (sum + if with_residual { added } else { 0.0 }).clamp(-30.0, 40.0)
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+    #[test]
+    fn any_shape_is_what_it_says(
+        shape in any_shape(), gaps in [0_usize..2, 0_usize..2], with_residual: bool,
+        threads in 1_usize..4, seed: u64,
+    ) {
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+
+    #[test]
+    fn small_groups_and_large_ones(
+        batch in 1_usize..3, input in [1_usize..20, 1_usize..20], output in [1_usize..12, 1_usize..20],
+        groups in 2_usize..12, inputs in 1_usize..10, outputs in prop_oneof![1_usize..10, Just(16)],
+        filter in [1_usize..5, 1_usize..5], stride in [1_usize..3, 1_usize..3],
+        dilation in [1_usize..3, 1_usize..3], padding_before in [0_usize..4, 0_usize..4],
+        gaps in [0_usize..2, 0_usize..2], with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, output, filter, stride, dilation, padding_before, groups,
+            input_channels: groups * inputs, output_channels: groups * outputs,
+        };
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+
+    #[test]
+    fn filters_of_very_many_taps(
+        batch in 1_usize..3, input in [1_usize..3, 1_usize..90], output in [1_usize..3, 1_usize..40],
+        groups in 2_usize..5, inputs in 1_usize..5, outputs in 1_usize..40,
+        height in 1_usize..4, width in 65_usize..90, stride in [1_usize..3, 1_usize..3],
+        dilation in 1_usize..3, padding_before in [0_usize..3, 0_usize..80],
+        gaps in [0_usize..2, 0_usize..2], with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, output, filter: [height, width], stride, dilation: [dilation, 1],
+            padding_before, groups, input_channels: groups * inputs,
+            output_channels: groups * outputs,
+        };
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+}
+
+/// How a shape is computed.
+fn kernel(shape: &Shape, set: InstructionSet) -> String {
+    let (filter, bias) = (vec![0.0; shape.filter_values()], vec![0.0; shape.output_channels]);
+    let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+    let preparation = &mut Preparation::new(set, 1);
+    GroupedConvolution::prepare(shape, shape.input_channels, layer, preparation)
+        .expect("it is small")
+        .kernel()
+}
+
+#[test]
+fn shapes_have_the_method_that_is_made_for_them() {
+    // ResNeXt's first and third blocks.
+    let shape = |side: usize, channels: usize| Shape {
+        batch: 1,
+        input: [side; 2],
+        output: [side; 2],
+        filter: [3; 2],
+        stride: [1; 2],
+        dilation: [1; 2],
+        padding_before: [1; 2],
+        groups: 32,
+        input_channels: channels,
+        output_channels: channels,
+    };
+    // Of wav2vec 2.0, the one that says where a sound is.
+    let position = Shape {
+        input: [1, 49],
+        output: [1, 50],
+        filter: [1, 128],
+        padding_before: [0, 64],
+        groups: 16,
+        ..shape(49, 96)
+    };
+    for set in InstructionSet::available() {
+        let lanes = crate::vector::Isa::of(set).lanes();
+        assert_eq!(kernel(&shape(28, 16 * lanes), set), format!("direct f32 {set}"));
+        let wide = kernel(&shape(14, 32 * lanes), set);
+        assert!(wide.starts_with("indirect gemm f32"), "{wide}");
+        assert_eq!(kernel(&position, set), format!("padded copy gemm f32 {set}"));
+    }
+}
