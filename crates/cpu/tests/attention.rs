@@ -50,8 +50,18 @@ fn repeated(graph: &mut SubgraphBuilder, cache: OperandId, keys: u32) -> Operand
     reshaped(graph, heads, &[1, HEADS, keys, DEPTH])
 }
 
+/// What becomes of the scores before SOFTMAX.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Scores {
+    Masked,
+    /// They are multiplied with a number, get other axes, and are masked.
+    ScaledAndMasked,
+    /// As before, but for the mask.
+    Scaled,
+}
+
 /// The attention of this many queries to this many keys. Inputs: queries, keys and values, and a mask.
-fn attention(queries: u32, keys_in_all: u32) -> Model {
+fn attention(queries: u32, keys_in_all: u32, what: Scores) -> Model {
     let mut graph = SubgraphBuilder::new();
     let into = &mut graph;
     let query = into.input("queries", float(&[1, queries, HEADS, DEPTH]));
@@ -73,7 +83,14 @@ fn attention(queries: u32, keys_in_all: u32) -> Model {
     );
     let none = into.scalar_i32(0);
     let of_scores = [1, HEADS, queries, keys_in_all];
-    let scores = into.operation(O::Add, [scores, mask, none], float(&of_scores));
+    let mut scores = scores;
+    if what != Scores::Masked {
+        scores = scaled(into, scores, 0.3, &[HEADS, queries, keys_in_all]);
+        scores = reshaped(into, scores, &of_scores);
+    }
+    if what != Scores::Scaled {
+        scores = into.operation(O::Add, [scores, mask, none], float(&of_scores));
+    }
     let beta = into.scalar_f32(1.0);
     let shares = into.operation(O::Softmax, [scores, beta], float(&of_scores));
     let values = repeated(into, values, keys_in_all);
@@ -116,8 +133,12 @@ fn run(
 }
 
 /// The steps of nnhal-cpu, which gives what the reference device gives.
-fn compare([queries, keys]: [u32; 2], attended: Option<u32>) -> Vec<String> {
-    let model = attention(queries, keys);
+fn compare(sizes: [u32; 2], attended: Option<u32>) -> Vec<String> {
+    compare_with(sizes, attended, Scores::Masked)
+}
+
+fn compare_with([queries, keys]: [u32; 2], attended: Option<u32>, what: Scores) -> Vec<String> {
+    let model = attention(queries, keys, what);
     let (found, steps) =
         run(&*nnhal_cpu::device(Settings::default()), &model, [queries, keys], attended);
     let (expected, _) = run(&*nnhal_reference::device(), &model, [queries, keys], attended);
@@ -148,6 +169,22 @@ fn many_scores_are_used_where_they_are_computed() {
         let last = steps.last().unwrap();
         assert!(last.starts_with("attention gemm f32"), "{steps:?}");
         assert!(!steps.iter().any(|it| it.starts_with("softmax")), "{steps:?}");
+    }
+}
+
+#[test]
+fn a_factor_of_the_scores_is_a_part_of_the_attention_behind_other_axes_too() {
+    // The queries are scaled and moved, whatever becomes of the scores.
+    let elementwise =
+        |steps: &[String]| steps.iter().filter(|step| step.starts_with("elementwise")).count();
+    let [many, few] = [[70, 701], [3, 11]].map(|sizes| elementwise(&compare(sizes, None)));
+    for what in [Scores::ScaledAndMasked, Scores::Scaled] {
+        let steps = compare_with([70, 701], Some(300), what);
+        assert!(steps.last().unwrap().starts_with("attention gemm f32"), "{what:?}: {steps:?}");
+        assert_eq!(elementwise(&steps), many, "{what:?}: {steps:?}");
+        let steps = compare_with([3, 11], None, what);
+        assert!(steps.iter().any(|step| step.starts_with("softmax")), "{what:?}: {steps:?}");
+        assert_eq!(elementwise(&steps), few, "{what:?}: {steps:?}");
     }
 }
 

@@ -25,6 +25,41 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         graph.nodes[index].outputs.clear();
     }
     super::remove_absorbed(graph);
+    take_factors(graph);
+}
+
+/// A number that all scores are multiplied with before becomes a part of the factor, also where views are between.
+fn take_factors(graph: &mut Graph<'_>) {
+    let readers = Readers::of(graph);
+    for index in 0..graph.nodes.len() {
+        let Some((factor, inputs)) = adjusted(graph, index) else { continue };
+        let [scores] = inputs[..] else { continue };
+        let mut value = graph.nodes[index].outputs[0];
+        let Some(first) = readers.only_reader(value) else { continue };
+        let mut next = Some(first);
+        while let Some(view) = next
+            && matches!(graph.nodes[view].work, Work::View)
+        {
+            value = graph.nodes[view].outputs[0];
+            next = readers.only_reader(value);
+        }
+        let Some(softmax) = next.map(|it| &mut graph.nodes[it]) else { continue };
+        if softmax.inputs[0] != value {
+            continue;
+        }
+        let length = graph.values[value].dimensions.len();
+        softmax.work = match &softmax.work {
+            Work::Operation(AnyOperation::Softmax(it)) if it.axis + 1 == length => {
+                softmax.inputs.truncate(1);
+                Work::Softmax(MaskedSoftmax { beta: it.beta, factor })
+            }
+            Work::Softmax(it) => Work::Softmax(MaskedSoftmax { factor: it.factor * factor, ..*it }),
+            _ => continue,
+        };
+        graph.nodes[first].inputs[0] = scores;
+        graph.nodes[index].outputs.clear();
+    }
+    super::remove_absorbed(graph);
 }
 
 /// What a chain multiplies with, and its scores and mask, if that is all that it does.

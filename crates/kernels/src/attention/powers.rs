@@ -43,8 +43,8 @@ impl Kernel for Powers<'_, '_> {
             return (greatest, sum);
         }
         let [factor, least, beta] = [factor, greatest, beta].map(|it| simd.splat(it));
-        let sum = powers(simd, scores, [factor, least, beta], false, pace);
-        (greatest, sum)
+        let sums = powers(simd, scores, [factor, least, beta], false, pace);
+        (greatest, simd.sum(sums))
     }
 }
 

@@ -121,7 +121,7 @@ impl Kernel for Slices<'_> {
         let slices = input.chunks_exact(image).zip(output.chunks_exact_mut(image));
         for (index, (input, output)) in (first..).zip(slices) {
             let slice = Slice { softmax, input, output };
-            if inner == 1 {
+            if S::LANES.is_multiple_of(inner) {
                 slice.along_row(simd, index, mask, &mut pace);
             } else {
                 slice.across_rows(simd, &mut pace);
@@ -138,7 +138,7 @@ struct Slice<'a> {
 }
 
 /// Writes `$value` for each vector `$x` of the input and `$y` of another slice to the output, and
-/// gives the greatest one.
+/// gives the greatest one of each lane.
 macro_rules! greatest_of {
     ($simd:ident, $pace:ident, $input:ident, $other:expr, $output:ident,
      |$x:ident, $y:ident| $value:expr) => {{
@@ -163,12 +163,26 @@ macro_rules! greatest_of {
                 greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
             }
         }
-        $simd.greatest(greatest)
+        greatest
     }};
 }
 
+/// In each lane what is combined of all lanes that are multiples of `inner` before or behind it: those of the same place in a row.
+#[inline(always)]
+fn folded<S: Simd>(simd: S, lanes: S::F, inner: usize, combine: impl Fn(f32, f32) -> f32) -> S::F {
+    let mut values = [0.0; 16];
+    simd.store(lanes, &mut values);
+    for lane in inner..S::LANES {
+        values[lane % inner] = combine(values[lane % inner], values[lane]);
+    }
+    for lane in inner..S::LANES {
+        values[lane] = values[lane % inner];
+    }
+    simd.load(&values)
+}
+
 /// Puts `exp(beta * (x * factor - greatest))` in the place of each value `x`, or the exponent if that is to be kept, and gives
-/// the sum of all powers. The numbers are the factor, the greatest one of all `x * factor`, and beta.
+/// the sums of the powers by lane. The numbers are the factor, the greatest one of all `x * factor`, and beta.
 #[inline(always)]
 pub(crate) fn powers<S: Simd>(
     simd: S,
@@ -176,7 +190,7 @@ pub(crate) fn powers<S: Simd>(
     [factor, greatest, beta]: [S::F; 3],
     keeps_exponents: bool,
     pace: &mut Pace<'_>,
-) -> f32 {
+) -> S::F {
     let mut sum = simd.splat(0.0);
     let whole = values.len() - values.len() % S::LANES;
     let (values, last) = values.split_at_mut(whole);
@@ -200,11 +214,11 @@ pub(crate) fn powers<S: Simd>(
         sum = simd.add(sum, simd.load(&powers));
         simd.store_partial(if keeps_exponents { below } else { power }, last);
     }
-    simd.sum(sum)
+    sum
 }
 
 impl Slice<'_> {
-    /// The row of this number.
+    /// The row of this number; or rows of a few elements, each of which is the same element of each vector.
     #[inline(always)]
     fn along_row<S: Simd>(self, simd: S, row: usize, mask: &[f32], pace: &mut Pace<'_>) {
         let Self { softmax, input, output } = self;
@@ -221,11 +235,20 @@ impl Slice<'_> {
                     .add(simd.mul(x, factor), y))
             }
         };
-        let numbers = [simd.splat(1.0), simd.splat(greatest), simd.splat(softmax.beta)];
-        let sum = powers(simd, output, numbers, softmax.is_logarithm, pace);
+        let inner = softmax.sizes[2];
+        let greatest = match inner {
+            1 => simd.splat(simd.greatest(greatest)),
+            _ => folded(simd, greatest, inner, |a, b| if b > a { b } else { a }),
+        };
+        let numbers = [simd.splat(1.0), greatest, simd.splat(softmax.beta)];
+        let sums = powers(simd, output, numbers, softmax.is_logarithm, pace);
+        let sums = match inner {
+            1 => simd.splat(simd.sum(sums)),
+            _ => folded(simd, sums, inner, |a, b| a + b),
+        };
         let (outputs, last) = output.split_at_mut(output.len() - output.len() % S::LANES);
         let whole = outputs.len();
-        let (factor, offset) = softmax.last_step(simd, simd.splat(sum));
+        let (factor, offset) = softmax.last_step(simd, sums);
         for block in pace.blocks(whole, 1) {
             for output in outputs[block].chunks_exact_mut(S::LANES) {
                 simd.store(simd.fma(simd.load(output), factor, offset), output);

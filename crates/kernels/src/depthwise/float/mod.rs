@@ -93,7 +93,7 @@ impl DepthwiseConvolution {
         } else if Direct::suits(shape) {
             let panels = panels(shape, layer, Direct::blocking(preparation.set()), preparation)?;
             Method::Direct(Direct::new(shape, stride, panels, epilogue, preparation)?)
-        } else if Wide::suits(shape) {
+        } else if Wide::suits(shape) && shape.groups > 1 {
             let weights = preparation.pack(shape.filter_values(), |to: &mut [f32], pace| {
                 for block in pace.blocks(to.len(), 1) {
                     to[block.clone()].copy_from_slice(&filter[block]);

@@ -86,6 +86,14 @@ fn filters_of_very_many_taps() {
         groups: 20,
     };
     check(&shape, [0, 0], false, 2, 1);
+    // All channels of the output see the only one of the input, as those of any convolution do.
+    let shape = Shape { input_channels: 1, groups: 1, ..shape };
+    check(&shape, [0, 0], false, 2, 1);
+    let (filter, bias) = (vec![0.5; shape.filter_values()], [0.0; 20]);
+    let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
+    let preparation = &mut Preparation::new(InstructionSet::best(), 1);
+    let kernel = DepthwiseConvolution::prepare(&shape, 1, layer, preparation).unwrap();
+    assert!(!kernel.kernel().starts_with("tap by tap"), "{}", kernel.kernel());
 }
 
 /// Of one row of as many pixels as the filter is wide.
