@@ -50,6 +50,8 @@ const ROWS_BYTES: usize = 256 << 10;
 const MOST_ROWS_BYTES: usize = 8 << 20;
 /// Rows whose sums are in memory at the same time: whole tiles of all kernels.
 const SUM_ROWS: usize = 48;
+/// Groups that are prepared from one question whether to go on to the next.
+const GROUPS_BETWEEN: usize = 256;
 /// Units of a block, at most.
 const MOST_UNITS: usize = 4 * LANES;
 
@@ -77,7 +79,8 @@ pub struct Convolution {
 enum Packed {
     /// As they were given.
     Plain(PackedValues<u8>),
-    Matrix(Box<Matrix>),
+    /// By group; there is one at least.
+    Matrices(Vec<Matrix>),
 }
 
 /// Lines of scratch memory, in this order.
@@ -91,7 +94,7 @@ struct Lines {
     task: [usize; 2],
 }
 
-/// Units that are computed together, and where they are in a matrix.
+/// Units of a group that are computed together, and where they are in a matrix.
 #[derive(Clone, Copy)]
 struct Units<'a> {
     first: usize,
@@ -118,14 +121,14 @@ impl Convolution {
         Shape { batch: rows, ..Shape::matrix_product([1, inputs, units]) }
     }
 
-    /// Packs the signed weights, `[output_channels, filter[0], filter[1], input_channels]`, and cuts the work. There
+    /// Packs the signed weights, `[output_channels, filter[0], filter[1], input_channels / groups]`, and cuts the work. There
     /// is one scale, or one for each output channel, as the bias has.
     ///
     /// # Errors
     /// If it takes more memory than it may.
     ///
     /// # Panics
-    /// If the shape is not valid, or has groups; if weights, scales or bias are not as many as it says; if this processor does
+    /// If the shape is not valid; if weights, scales or bias are not as many as it says; if this processor does
     /// not have the instruction set.
     pub fn prepare(
         shape: &Shape,
@@ -136,9 +139,8 @@ impl Convolution {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         shape.check();
-        assert_eq!(shape.groups, 1, "groups");
         let (rows, units) = (shape.output_pixels(), shape.output_channels);
-        let inputs = shape.taps() * shape.input_channels;
+        let inputs = shape.taps() * shape.group_input_channels();
         let too_large = TooLarge::beyond_addresses("weights");
         let values = units.checked_mul(inputs).ok_or(too_large)?;
         preparation.check_count(weights.len(), values, "weights");
@@ -152,15 +154,12 @@ impl Convolution {
         let bias = preparation.copied(bias, "a bias")?;
         let variant =
             Variant::of_rows(set, inputs, rows).filter(|_| ![rows, inputs, units].contains(&0));
-        let (packed, weight_sums) = match variant {
-            Some(variant) => {
-                let weights =
-                    Weights { values: weights, signedness: Signedness::Signed, zero_point: 0 };
-                let source =
-                    Source { weights, channels: units, runs: 1, run_bytes: inputs, bias: &[] };
-                let (matrix, sums) = Matrix::of_sums(variant, &source, preparation)?;
-                (Packed::Matrix(Box::new(matrix)), sums)
-            }
+        let matrices = match variant {
+            Some(variant) => matrices(variant, shape, weights, preparation)?,
+            None => None,
+        };
+        let (packed, weight_sums) = match matrices {
+            Some((matrices, sums)) => (Packed::Matrices(matrices), sums),
             None => {
                 let plain = preparation.pack(values, |all: &mut [u8], pace| {
                     for part in pace.blocks(values, 1) {
@@ -181,7 +180,7 @@ impl Convolution {
         };
         let isa = Isa::of(set);
         let wide_bytes = match &packed {
-            Packed::Matrix(matrix) => matrix.copied_row_bytes().unwrap_or(0),
+            Packed::Matrices(matrices) => matrices[0].copied_row_bytes().unwrap_or(0),
             Packed::Plain(_) => 0,
         };
         let row_bytes = inputs.checked_next_multiple_of(4).ok_or(too_large)?;
@@ -235,7 +234,7 @@ impl Convolution {
     pub fn kernel(&self) -> &'static str {
         match &self.weights {
             Packed::Plain(_) => "portable",
-            Packed::Matrix(matrix) => matrix.variant.name(),
+            Packed::Matrices(matrices) => matrices[0].variant.name(),
         }
     }
 
@@ -243,30 +242,37 @@ impl Convolution {
         self.lines.task[0] + self.lines.task[1]
     }
 
-    /// Elements of a row.
+    /// Elements of a row: what an output pixel sees of a group.
     fn inputs(&self) -> usize {
-        self.shape.taps() * self.shape.input_channels
+        self.shape.taps() * self.shape.group_input_channels()
     }
 
-    /// How many blocks of units there are.
-    fn blocks(&self) -> usize {
+    /// How many blocks of units a group has.
+    fn group_blocks(&self) -> usize {
         match &self.weights {
-            Packed::Plain(_) => self.shape.output_channels.div_ceil(MOST_UNITS),
-            Packed::Matrix(matrix) => matrix.blocks().len(),
+            Packed::Plain(_) => self.shape.group_output_channels().div_ceil(MOST_UNITS),
+            Packed::Matrices(matrices) => matrices[0].blocks().len(),
         }
     }
 
+    /// How many all groups have.
+    fn blocks(&self) -> usize {
+        self.shape.groups * self.group_blocks()
+    }
+
     fn block(&self, index: usize) -> Units<'_> {
+        let (group, index) = (index / self.group_blocks(), index % self.group_blocks());
+        let units = self.shape.group_output_channels();
         match &self.weights {
             Packed::Plain(_) => {
                 let first = index * MOST_UNITS;
-                let count = MOST_UNITS.min(self.shape.output_channels - first);
-                Units { first, count, block: None }
+                let count = MOST_UNITS.min(units - first);
+                Units { first: group * units + first, count, block: None }
             }
-            Packed::Matrix(matrix) => {
-                let block = &matrix.blocks()[index];
-                let (first, count) = (block.channel, block.channels);
-                Units { first, count, block: Some((matrix, block)) }
+            Packed::Matrices(matrices) => {
+                let block = &matrices[group].blocks()[index];
+                let (first, count) = (group * units + block.channel, block.channels);
+                Units { first, count, block: Some((&matrices[group], block)) }
             }
         }
     }
@@ -313,19 +319,23 @@ impl Convolution {
         let pixels = self.shape.output[0] * self.shape.output[1];
         let mut sums = [[0; MOST_UNITS]; SUM_ROWS];
         let _tiles = match &self.weights {
-            Packed::Matrix(matrix) => Some(matrix.set_up_tiles()),
+            Packed::Matrices(matrices) => Some(matrices[0].set_up_tiles()),
             Packed::Plain(_) => None,
         };
         let (copies, wide) = scratch.split_at_mut(self.lines.task[0]);
         let (copies, wide) = (bytes_of(copies), bytes_of(wide));
-        for start in rows.clone().step_by(self.together) {
+        let by_group = self.group_blocks().max(1);
+        let of_groups = blocks.start / by_group..blocks.end.div_ceil(by_group);
+        let chunks = rows.clone().step_by(self.together);
+        for (start, number) in chunks.flat_map(|it| of_groups.clone().map(move |of| (it, of))) {
             let end = rows.end.min(start.saturating_add(self.together));
-            let Some(all) =
-                self.rows((bytes, meanings), start..end, (&mut *copies, &mut *wide), pace)
-            else {
+            let memory = (&mut *copies, &mut *wide);
+            let Some(all) = self.rows((bytes, meanings), number, start..end, memory, pace) else {
                 return;
             };
-            for index in blocks.clone() {
+            let of_group =
+                blocks.start.max(number * by_group)..blocks.end.min((number + 1) * by_group);
+            for index in of_group {
                 let block = self.block(index);
                 let next = if index + 1 < blocks.end { index + 1 } else { blocks.start };
                 for first in (start..end).step_by(SUM_ROWS) {
@@ -362,11 +372,12 @@ impl Convolution {
         }
     }
 
-    /// Rows as the kernel wants them: pixels of the images, copies of what the pixels see, or these widened. None if
-    /// they are no longer wanted.
+    /// Rows of a group as the kernel wants them: pixels of the images, copies of what the pixels see, or these widened. None
+    /// if they are no longer wanted.
     fn rows<'a>(
         &self,
         (bytes, meanings): (&'a [u8], &[Meaning]),
+        number: usize,
         rows: Range<usize>,
         (copies, wide): (&'a mut [u8], &'a mut [u8]),
         pace: &mut Pace<'_>,
@@ -374,14 +385,18 @@ impl Convolution {
         let inputs = self.inputs();
         let read_bytes = inputs.next_multiple_of(4);
         let narrow = if self.shape.is_matrix_product() {
-            Rows { bytes: &bytes[rows.start * inputs..], row_bytes: inputs, read_bytes }
+            let pixel = self.shape.input_channels;
+            let first = rows.start * pixel + number * inputs;
+            Rows { bytes: &bytes[first..], row_bytes: pixel, read_bytes }
         } else {
             for (row, to) in rows.clone().zip(copies.chunks_exact_mut(read_bytes.max(1))) {
-                copy_window(&self.shape, (bytes, meanings), row, &mut to[..inputs], pace)?;
+                let to = &mut to[..inputs];
+                copy_window(&self.shape, (bytes, meanings), [number, row], to, pace)?;
             }
             Rows { bytes: copies, row_bytes: read_bytes, read_bytes }
         };
-        let Packed::Matrix(matrix) = &self.weights else { return Some(narrow) };
+        let Packed::Matrices(matrices) = &self.weights else { return Some(narrow) };
+        let matrix = &matrices[number];
         let Some(wide_bytes) = matrix.copied_row_bytes() else { return Some(narrow) };
         let all = wide.chunks_exact_mut(wide_bytes.max(1));
         for (row, wide) in (0..rows.len()).zip(all) {
@@ -402,7 +417,7 @@ impl Convolution {
     fn input_offset(&self) -> i32 {
         match &self.weights {
             Packed::Plain(_) => 0,
-            Packed::Matrix(matrix) => matrix.variant.input_offset(),
+            Packed::Matrices(matrices) => matrices[0].variant.input_offset(),
         }
     }
 
@@ -421,7 +436,7 @@ impl Convolution {
         let inputs = self.inputs();
         let row = |row: usize| &all.bytes[row * all.row_bytes..][..all.read_bytes];
         let (matrix, block) = match (&self.weights, units.block) {
-            (Packed::Matrix(_), Some(block)) => block,
+            (Packed::Matrices(_), Some(block)) => block,
             (Packed::Plain(weights), _) => {
                 let weights = weights.values();
                 for (row, sums) in rows.map(row).zip(sums) {
@@ -438,7 +453,7 @@ impl Convolution {
                 }
                 return;
             }
-            (Packed::Matrix(_), None) => unreachable!("a block of no matrix"),
+            (Packed::Matrices(_), None) => unreachable!("a block of no matrix"),
         };
         let mut table = [std::ptr::null(); SUM_ROWS];
         let count = rows.len();
@@ -457,7 +472,10 @@ impl Convolution {
             output: output.as_mut_ptr(),
             output_step: size_of::<[i32; MOST_UNITS]>(),
         };
-        let next = matrix.block_weights(&matrix.blocks()[next]);
+        let next = match self.block(next).block {
+            Some((matrix, block)) => matrix.block_weights(block),
+            None => unreachable!("a block of no matrix"),
+        };
         // SAFETY: the block is the matrix's. The table has the addresses of `count` rows of a single run,
         // each of `read_bytes` bytes, which was checked when it was cut out: of widened rows as many as the
         // matrix says, of others the inputs rounded up to a multiple of four. The weights are the block's.
@@ -497,6 +515,36 @@ impl PreparedKernel for Convolution {
     fn is_8_bit(&self) -> bool {
         true
     }
+}
+
+/// The weights of each group in the order in which a kernel reads them, and the sums of all units' weights; none if there is
+/// no time for many groups.
+///
+/// # Errors
+/// If they take more memory than they may.
+fn matrices(
+    variant: &'static Variant,
+    shape: &Shape,
+    weights: &[u8],
+    preparation: &mut Preparation,
+) -> Result<Option<(Vec<Matrix>, Vec<i32>)>, TooLarge> {
+    let (units, run_bytes) =
+        (shape.group_output_channels(), shape.taps() * shape.group_input_channels());
+    let mut matrices = preparation.room(shape.groups, "groups")?;
+    let mut sums = preparation.room(shape.output_channels, "sums of weights")?;
+    let weights = Weights { values: weights, signedness: Signedness::Signed, zero_point: 0 };
+    for group in 0..shape.groups {
+        // Of few channels a matrix is made without a question.
+        if group.is_multiple_of(GROUPS_BETWEEN) && group > 0 && preparation.is_over() {
+            return Ok(None);
+        }
+        let weights = weights.behind(group * units * run_bytes);
+        let source = Source { weights, channels: units, runs: 1, run_bytes, bias: &[] };
+        let (matrix, of_group) = Matrix::of_sums(variant, &source, preparation)?;
+        matrices.push(matrix);
+        sums.extend_from_slice(&of_group);
+    }
+    Ok(Some((matrices, sums)))
 }
 
 /// Memory of whole lines.

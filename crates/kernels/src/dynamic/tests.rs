@@ -36,6 +36,7 @@ fn expected(
     epilogue: Epilogue,
 ) -> Vec<f32> {
     let (channels, [height, width]) = (shape.input_channels, shape.input);
+    let depth = shape.group_input_channels();
     let mut outputs = Vec::new();
     for image in input.chunks_exact(height * width * channels) {
         let (image, factor) = rounded(image);
@@ -49,9 +50,10 @@ fn expected(
             {
                 let at = (shape.input_position(0, y, i), shape.input_position(1, x, j));
                 let (Some(in_y), Some(in_x)) = at else { continue };
-                let pixel = &image[(in_y * width + in_x) * channels..][..channels];
+                let group = unit / shape.group_output_channels();
+                let pixel = &image[(in_y * width + in_x) * channels + group * depth..][..depth];
                 let tap = (unit * shape.filter[0] + i) * shape.filter[1] + j;
-                for (q, weight) in pixel.iter().zip(&weights[tap * channels..]) {
+                for (q, weight) in pixel.iter().zip(&weights[tap * depth..]) {
                     sum = sum.wrapping_add(q * i32::from(weight.cast_signed()));
                 }
             }
@@ -163,6 +165,28 @@ proptest! {
         let input = rows_of(random, batch, input[0] * input[1] * input_channels);
         let epilogue = if clamped { Epilogue::RELU6 } else { Epilogue::NONE };
         compare(&shape, &input, by_unit, epilogue, random);
+    }
+
+    #[test]
+    fn all_instruction_sets_convolve_groups_by_the_definition(
+        batch in 1_usize..3, input in [1_usize..9, 1_usize..9], groups in 1_usize..7,
+        inputs in prop_oneof![1_usize..10, 15_usize..40],
+        outputs in prop_oneof![1_usize..10, 15_usize..70], filter in [1_usize..4, 1_usize..4],
+        stride in [1_usize..3, 1_usize..3], dilation in [1_usize..3, 1_usize..3],
+        padding_before in [0_usize..3, 0_usize..3], output in [1_usize..9, 1_usize..9],
+        is_plain: bool, by_unit: bool, seed: u64,
+    ) {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let (input_channels, output_channels) = (groups * inputs, groups * outputs);
+        let any = Shape {
+            batch, input, input_channels, output, output_channels, filter, stride, dilation,
+            padding_before, groups,
+        };
+        let plain = Shape {
+            output: input, filter: [1, 1], stride: [1, 1], padding_before: [0, 0], ..any
+        };
+        let values = rows_of(random, batch, input[0] * input[1] * input_channels);
+        compare(if is_plain { &plain } else { &any }, &values, by_unit, Epilogue::NONE, random);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl GraphImporter<'_, '_> {
             (Some(of_input), Some(of_filter)) => of_input != of_filter && *of_filter != 0,
             _ => false,
         };
-        if !is_grouped && self.is_dynamic(input, filter, 0)? {
+        if self.is_dynamic(input, filter, 0)? {
             let mut inputs = self.weighted_dynamically(operator, channels)?;
             let numbers = [
                 padding_scheme(window.padding),

@@ -32,7 +32,10 @@ pub(super) fn convolution(
     convolution: &DynamicConv2d,
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
-    let shape = builder.graph.image_shape(node, convolution.windows, 1)?;
+    let [input, filter] = [0, 1].map(|position| builder.graph.input(node, position).image());
+    let ([.., channels], [.., of_group]) = (input?, filter?);
+    let groups = channels.checked_div(of_group).unwrap_or(1);
+    let shape = builder.graph.image_shape(node, convolution.windows, groups)?;
     lower(builder, node, &shape, convolution.activation, preparation)
 }
 

@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | input | `[batch, height, width, in]` | TENSOR_FLOAT32 |
-//! | input 1 | filter | `[out, height, width, in]`, none 0 | TENSOR_QUANT8_ASYMM_SIGNED with zero point 0, TENSOR_QUANT8_SYMM_PER_CHANNEL with channel dimension 0 |
+//! | input 1 | filter | `[out, height, width, in / groups]`, none 0 | TENSOR_QUANT8_ASYMM_SIGNED with zero point 0, TENSOR_QUANT8_SYMM_PER_CHANNEL with channel dimension 0 |
 //! | input 2 | bias | `[out]` | TENSOR_FLOAT32 |
 //! | input 3 | padding | scalar: 1 is SAME, 2 is VALID | INT32 |
 //! | input 4, 5 | strides | scalars along height and width, above 0 | INT32 |
@@ -16,6 +16,9 @@
 //! `activation(sum(q * weight) / factor * scale + bias)`, where the sum has 32 bits and wraps, and the scale is the
 //! filter's or that of the channel. Of an image with an element that is infinite or NaN, or whose range is infinite,
 //! all outputs are NaN.
+//!
+//! As in TensorFlow Lite, there are groups of channels where the filter has fewer channels than the input: of both the input
+//! and the output, each group has the same number, and an output channel sees the input channels of its group.
 //!
 //! It is what TensorFlow Lite computes of models with weights of 8 bits and no other quantization.
 
@@ -65,8 +68,18 @@ impl Operation for DynamicConv2d {
         let (input, filter) = (call.input(0), call.input(1));
         let of_input: [_; 4] = input.known_lengths_of()?;
         let of_filter: [_; 4] = filter_lengths(filter)?;
-        filter.expect_length(3, of_input[3])?;
         let channels = output_channels(filter, call.input(2), of_filter[0])?;
+        if let [Some(depth), Some(of_group)] = [of_input[3], of_filter[3]]
+            && groups_of(depth, of_group, channels).is_none()
+        {
+            let groups = match channels {
+                Some(channels) => format!(", and {channels} channels of the output"),
+                None => String::new(),
+            };
+            let expected =
+                format!("one that divides the {depth} channels of input 0{groups} into groups");
+            return Err(filter.wrong("length of axis 3", of_group, expected));
+        }
         let mut lengths = vec![of_input[0]];
         for (axis, window) in (1..).zip(&self.windows) {
             lengths.push(match (of_input[axis], of_filter[axis]) {
@@ -88,8 +101,10 @@ impl Operation for DynamicConv2d {
         let shape = self.output_shapes(call)?.swap_remove(0);
         let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
         let [_, height, width, channels] = call.input(0).lengths_of()?;
-        let [_, taps_high, taps_wide, _] = filter.lengths_of()?;
+        let [_, taps_high, taps_wide, of_group] = filter.lengths_of()?;
         let [_, out_height, out_width, results] = shape_of(&dimensions);
+        // Output channels of a group, as was checked with the shapes.
+        let of_results = results / (channels / of_group.max(1)).max(1);
         let (input, bias) = (call.input(0).f32s()?, call.input(2).f32s()?);
         let stored = filter.integers()?;
         let range = activation_range::real(self.activation);
@@ -105,9 +120,11 @@ impl Operation for DynamicConv2d {
                     let mut sum = 0_i32;
                     for (i, in_y) in down.taps(y, height, taps_high) {
                         for (j, in_x) in across.taps(x, width, taps_wide) {
-                            let pixel = &image[(in_y * width + in_x) * channels..][..channels];
+                            let first = (in_y * width + in_x) * channels;
+                            let first = first + result / of_results.max(1) * of_group;
+                            let pixel = &image[first..][..of_group];
                             let tap = (result * taps_high + i) * taps_wide + j;
-                            let weights = &stored[tap * channels..][..channels];
+                            let weights = &stored[tap * of_group..][..of_group];
                             call.each(pixel.iter().zip(weights), |(q, weight)| {
                                 sum = sum.wrapping_add(q.wrapping_mul(*weight));
                             })?;
@@ -125,6 +142,15 @@ impl Operation for DynamicConv2d {
         }
         Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
+}
+
+/// How many groups of this number of the input's channels there are, if they divide these channels and those of the output.
+fn groups_of(channels: u32, of_group: u32, results: Option<u32>) -> Option<u32> {
+    let groups = channels.checked_div(of_group)?;
+    let fits = channels.is_multiple_of(of_group)
+        && groups > 0
+        && results.is_none_or(|results| results.is_multiple_of(groups));
+    fits.then_some(groups)
 }
 
 /// Lengths of an image, whose number of axes was checked.

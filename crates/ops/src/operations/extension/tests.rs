@@ -711,6 +711,31 @@ fn images_of_floats_are_rounded_by_their_own_ranges() {
 }
 
 #[test]
+fn groups_are_where_a_filter_has_fewer_channels_than_the_image() {
+    let grouped = |channels: u32, filters: u32| {
+        let filter = tensor(TensorQuant8AsymmSigned, [filters, 1, 1, 2]).quantized(0.5, 0);
+        let weights: Vec<f64> = (0..2 * filters).map(|it| f64::from(it % 3)).collect();
+        let image: Vec<f64> = (0..channels).map(|it| f64::from(it) * 51.0).collect();
+        on(E::DynamicConv2d)
+            .input(tensor(TensorFloat32, [1, 1, 1, channels]), &image)
+            .input(filter, &weights)
+            .input(tensor(TensorFloat32, [filters]), &vec![0.0; filters as usize])
+            .int32s([2, 1, 1, 1, 1, 0])
+            .output(tensor(TensorFloat32, []))
+    };
+    // Weights 0 1, 2 0, 1 2, 0 1, halved: the first two see the channels 0 and 51, the others 102 and 153.
+    let (shape, found) = grouped(4, 4).result();
+    assert_eq!(shape, [1, 1, 1, 4]);
+    assert_close(&found, &[25.5, 0.0, 51.0 + 153.0, 76.5], 1e-4);
+    for (channels, filters) in [(5, 4), (4, 3), (1, 2)] {
+        let refusal = grouped(channels, filters).refusal();
+        let expected =
+            format!("one that divides the {channels} channels of input 0, and {filters}");
+        assert!(refusal.contains(&expected), "{refusal}");
+    }
+}
+
+#[test]
 fn an_image_that_is_not_finite_makes_no_number() {
     let images = [f64::INFINITY, 1.0, 255.0, 0.0];
     let found = convolved_floats(&images, [2, 2, 1, 1], [2, 1, 1]).result().1;

@@ -416,9 +416,11 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
         }
         E::DynamicConv2d => {
             let (image, filter) = ([2, 5, 6], [random.length(1, 3), random.length(1, 3)]);
-            let channels = [random.length(1, 5), random.length(1, 5)];
+            let groups = random.length(1, 3);
+            let of_group = random.length(1, 5);
+            let channels = [groups * of_group, groups * random.length(1, 5)];
             let input = [image[0], image[1], image[2], channels[0]];
-            let filter = [channels[1], filter[0], filter[1], channels[0]];
+            let filter = [channels[1], filter[0], filter[1], of_group];
             on(operation)
                 .tensor(&input, random.reals(&input, -3.0, 3.0))
                 .tensor(&filter, random.reals(&filter, -2.0, 2.0))
