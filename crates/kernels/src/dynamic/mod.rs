@@ -19,11 +19,13 @@
 
 mod images;
 mod round;
+mod rounded;
 #[cfg(test)]
 mod tests;
 mod windows;
 
 pub use round::Rounding;
+pub use rounded::RoundedConvolution;
 
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;

@@ -1,6 +1,6 @@
 //! Layers against their definition, on all instruction sets.
 
-use super::{Convolution, Rounding};
+use super::{Convolution, RoundedConvolution, Rounding};
 use crate::convolution::Shape;
 use crate::prepared::PreparedKernel;
 use crate::{Epilogue, InstructionSet, Line, Preparation, SavedWeights, Team};
@@ -109,6 +109,45 @@ fn rows_of(random: &mut fastrand::Rng, rows: usize, inputs: usize) -> Vec<f32> {
     all
 }
 
+/// As floats, with a rounding for each product.
+fn compare_rounded(
+    shape: &Shape,
+    (weights, scales, bias): (&[u8], &[f32], &[f32]),
+    epilogue: Epilogue,
+    input: &[f32],
+    expected: &[f32],
+    threads: usize,
+) {
+    if !RoundedConvolution::suits(shape) {
+        return;
+    }
+    let greatest = |values: &[f32]| {
+        values.iter().filter(|it| it.is_finite()).fold(0.0_f32, |most, it| most.max(it.abs()))
+    };
+    for set in InstructionSet::available() {
+        let mut preparation = Preparation::new(set, threads);
+        let layer =
+            RoundedConvolution::prepare(shape, weights, scales, bias, epilogue, &mut preparation)
+                .unwrap();
+        drop(preparation);
+        let mut output = vec![7.0; shape.output_pixels() * shape.output_channels];
+        let mut scratch = vec![Line::zeroed(); layer.scratch_bytes() / 64];
+        layer.run(&mut Team::new(threads), input, &mut output, &mut scratch);
+        // Of each product at most: inputs of images that are not finite do not count.
+        let of_image = input.len() / shape.batch.max(1);
+        let images = input.chunks(of_image.max(1)).map(greatest);
+        let sizes: Vec<f32> = images.map(|it| it * greatest(scales) * 128.0).collect();
+        let of_output = output.len() / shape.batch.max(1);
+        #[allow(clippy::cast_precision_loss)] // Of small numbers.
+        let products = (shape.taps() * shape.group_input_channels() + 2) as f32;
+        for (index, (found, expected)) in output.iter().zip(expected).enumerate() {
+            let bound = 2e-7 * products * (sizes[index / of_output] * products.sqrt() + 1.0);
+            let is_same = found.is_nan() && expected.is_nan() || (found - expected).abs() <= bound;
+            assert!(is_same, "{found} and not {expected}, {set}, {shape:?}");
+        }
+    }
+}
+
 /// All instruction sets compute the definition, and what they save is what they had.
 fn compare(
     shape: &Shape,
@@ -123,6 +162,7 @@ fn compare(
         (0..if by_unit { units } else { 1 }).map(|_| random.f32() * 0.01 + 0.001).collect();
     let bias: Vec<f32> = (0..units).map(|_| random.f32() - 0.5).collect();
     let expected = expected(shape, input, &weights, &scales, &bias, epilogue);
+    compare_rounded(shape, (&weights, &scales, &bias), epilogue, input, &expected, 2);
     for set in InstructionSet::available() {
         for threads in [1, 2] {
             let mut preparation = Preparation::new(set, threads);

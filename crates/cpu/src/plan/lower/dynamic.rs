@@ -7,7 +7,7 @@ use crate::why::Why;
 use nnhal_hal::{ExtraParams, FusedActivation};
 use nnhal_kernels::Preparation;
 use nnhal_kernels::convolution::Shape;
-use nnhal_kernels::dynamic::{Convolution, Rounding};
+use nnhal_kernels::dynamic::{Convolution, RoundedConvolution, Rounding};
 use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected};
 
 /// DYNAMIC_FULLY_CONNECTED with constant weights and a constant bias.
@@ -69,6 +69,11 @@ fn lower(
         _ => &of_all[..],
     };
     let epilogue = float_epilogue(Epilogue::Clamp(activation));
+    if RoundedConvolution::suits(shape) {
+        let kernel =
+            RoundedConvolution::prepare(shape, &numbers, scales, &bias, epilogue, preparation)?;
+        return Ok(Draft::new(node, kernel, [node.inputs[0]]));
+    }
     let kernel = Convolution::prepare(shape, &numbers, scales, &bias, epilogue, preparation)?;
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
