@@ -519,8 +519,11 @@ impl PreparedKernel for Convolution {
     }
 }
 
-/// The weights of each group in the order in which a kernel reads them, and the sums of all units' weights; none if there is
-/// no time for many groups.
+/// The matrix of each group, and the sums of all units' weights.
+type WithSums = (Vec<Matrix>, Vec<i32>);
+
+/// The weights of each group in the order in which a kernel reads them, with their sums; none if there is no time for many
+/// groups.
 ///
 /// # Errors
 /// If they take more memory than they may.
@@ -529,7 +532,7 @@ fn matrices(
     shape: &Shape,
     weights: &[u8],
     preparation: &mut Preparation,
-) -> Result<Option<(Vec<Matrix>, Vec<i32>)>, TooLarge> {
+) -> Result<Option<WithSums>, TooLarge> {
     let (units, run_bytes) =
         (shape.group_output_channels(), shape.taps() * shape.group_input_channels());
     let mut matrices = preparation.room(shape.groups, "groups")?;
