@@ -268,6 +268,9 @@ impl Attention {
         output: &mut [f32],
         scratch: &mut [Line],
     ) {
+        if self.rows() == 0 {
+            return;
+        }
         let each = self.worker_values();
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");

@@ -158,6 +158,19 @@ fn many_queries_are_cut_into_blocks_and_many_keys_into_parts() {
 }
 
 #[test]
+fn without_queries_nothing_is_looked_at() {
+    for (count, queries) in [(0, 5), (3, 0)] {
+        let layouts = [[queries, 2], [2, 200], [200, 2], [queries, 2]]
+            .map(|it| Layout::contiguous(count, it, false));
+        let adjustment = Adjustment { factor: 1.0, mask: Some(vec![(count, 0), (queries, 200)]) };
+        let set = InstructionSet::best();
+        let kernel = Attention::prepare([queries, 200, 2, 2], layouts, 1.0, adjustment, set, 2);
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        kernel.run(&mut Team::new(2), [&[]; 4], &mut [], scratch.lines_mut());
+    }
+}
+
+#[test]
 fn what_is_not_finite_is_so_in_whatever_part_of_the_keys_it_is() {
     let keys = 2 * LEAST_KEYS;
     let infinity = f32::INFINITY;
