@@ -262,44 +262,11 @@ impl<'a> Worker<'a> {
         (at, column): (usize, usize),
         [count, padded]: [usize; 2],
     ) {
-        let Attention { isa, blocking, sizes: Sizes { depth, .. }, .. } = *self.attention;
-        let stride = self.attention.score_stride();
+        let Sizes { depth, .. } = self.attention.sizes;
+        let left = Left { values: self.memory.queries, rows, depth, stride: depth };
         let panels = &self.memory.keys[at..][..count * padded * (1 + depth)];
-        let tiles = rows.div_ceil(blocking.rows);
-        for tile in 0..tiles {
-            let of_tile = part(rows, tiles, tile);
-            if self.pace.is_over(of_tile.len() * count * padded * depth) {
-                return;
-            }
-            let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
-            let segments = &mut segments[..of_tile.len()];
-            for (row, segment) in of_tile.clone().zip(&mut *segments) {
-                *segment = self.memory.queries[row * depth..][..depth].as_ptr();
-            }
-            let to = &mut self.memory.scores[of_tile.start * stride + column..];
-            let needed = (of_tile.len() - 1) * stride + count * padded;
-            assert!(to.len() >= needed, "more scores than there is room for");
-            let tile = Tile {
-                segments,
-                offset: 0,
-                segment_depth: depth,
-                panel: panels.as_ptr(),
-                panels: count,
-                ahead: [0; 2],
-                target: Target {
-                    output: to.as_mut_ptr(),
-                    output_stride: stride,
-                    residual: None,
-                    residual_stride: 0,
-                    columns: padded,
-                },
-                epilogue: &Epilogue::NONE,
-            };
-            let (vectors, stop) = (padded / blocking.lanes, Some(self.pace.stop()));
-            // SAFETY: each segment is a slice of `depth` values; `panels` has the biases and rows of all of them, which
-            // are whole if there are several; the assertion has seen that there is room for all columns of all rows.
-            unsafe { run_tile(isa, of_tile.len(), vectors, &tile, stop) };
-        }
+        let to = (&mut self.memory.scores[column..], self.attention.score_stride());
+        multiply(self.attention, left, (panels, [count, padded]), to, &mut self.pace);
     }
 
     /// Puts the exponentials of a query's scores with some keys in their place: of this group, and of this index in its
@@ -319,48 +286,74 @@ impl<'a> Worker<'a> {
 
     /// Computes the sums of the packed values of the first keys, each times what is in the place of a query's score.
     fn multiply_values(&mut self, rows: usize, keys: usize, results: &mut [f32]) {
-        let Attention { isa, blocking, .. } = self.attention;
-        let stride = self.attention.score_stride();
-        let (width, padded_width) = (self.attention.sizes.width, self.attention.padded_width());
-        let of_panel = 1 + self.attention.most_keys();
-        let tiles = rows.div_ceil(blocking.rows);
-        for (columns, padded) in panels(*blocking, width) {
+        let Attention { blocking, sizes, .. } = *self.attention;
+        let (stride, of_panel) = (self.attention.score_stride(), 1 + self.attention.most_keys());
+        for (columns, padded) in panels(blocking, sizes.width) {
+            let left = Left { values: self.memory.scores, rows, depth: keys, stride };
             let panel = &self.memory.values[columns.start * of_panel..][..(1 + keys) * padded];
-            for tile in 0..tiles {
-                let of_tile = part(rows, tiles, tile);
-                if self.pace.is_over(of_tile.len() * keys * padded) {
-                    return;
-                }
-                let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
-                let segments = &mut segments[..of_tile.len()];
-                for (row, segment) in of_tile.clone().zip(&mut *segments) {
-                    *segment = self.memory.scores[row * stride..][..keys].as_ptr();
-                }
-                let to = &mut results[of_tile.start * padded_width + columns.start..];
-                let needed = (of_tile.len() - 1) * padded_width + padded;
-                assert!(to.len() >= needed, "more results than there is room for");
-                let tile = Tile {
-                    segments,
-                    offset: 0,
-                    segment_depth: keys,
-                    panel: panel.as_ptr(),
-                    panels: 1,
-                    ahead: [0; 2],
-                    target: Target {
-                        output: to.as_mut_ptr(),
-                        output_stride: padded_width,
-                        residual: None,
-                        residual_stride: 0,
-                        columns: padded,
-                    },
-                    epilogue: &Epilogue::NONE,
-                };
-                let (vectors, stop) = (padded / blocking.lanes, Some(self.pace.stop()));
-                // SAFETY: each segment is a slice of `keys` values; the panel has the biases and a row for
-                // each of them; the assertion has seen that there is room for all columns of all rows.
-                unsafe { run_tile(*isa, of_tile.len(), vectors, &tile, stop) };
-            }
+            let to = (&mut results[columns.start..], self.attention.padded_width());
+            multiply(self.attention, left, (panel, [1, padded]), to, &mut self.pace);
         }
+    }
+}
+
+/// Rows of numbers, from one to the next at this distance.
+#[derive(Clone, Copy)]
+struct Left<'a> {
+    values: &'a [f32],
+    rows: usize,
+    depth: usize,
+    stride: usize,
+}
+
+/// Computes the products of rows with panels, of which there are this many of this width, one behind the other: into rows at a
+/// distance.
+fn multiply(
+    attention: &Attention,
+    left: Left<'_>,
+    (panels, [count, padded]): (&[f32], [usize; 2]),
+    (to, stride): (&mut [f32], usize),
+    pace: &mut Pace<'_>,
+) {
+    let Attention { isa, blocking, .. } = *attention;
+    let is_width =
+        padded.is_multiple_of(blocking.lanes) && (1..=blocking.columns()).contains(&padded);
+    assert!(is_width && (count == 1 || padded == blocking.columns()), "no panels of {padded}");
+    assert!(panels.len() >= count * padded * (1 + left.depth), "fewer values of panels");
+    let tiles = left.rows.div_ceil(blocking.rows);
+    for tile in 0..tiles {
+        let of_tile = part(left.rows, tiles, tile);
+        if pace.is_over(of_tile.len() * count * padded * left.depth) {
+            return;
+        }
+        let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
+        let segments = &mut segments[..of_tile.len()];
+        for (row, segment) in of_tile.clone().zip(&mut *segments) {
+            *segment = left.values[row * left.stride..][..left.depth].as_ptr();
+        }
+        let to = &mut to[of_tile.start * stride..];
+        let needed = (of_tile.len() - 1) * stride + count * padded;
+        assert!(to.len() >= needed, "more products than there is room for");
+        let tile = Tile {
+            segments,
+            offset: 0,
+            segment_depth: left.depth,
+            panel: panels.as_ptr(),
+            panels: count,
+            ahead: [0; 2],
+            target: Target {
+                output: to.as_mut_ptr(),
+                output_stride: stride,
+                residual: None,
+                residual_stride: 0,
+                columns: padded,
+            },
+            epilogue: &Epilogue::NONE,
+        };
+        let (vectors, stop) = (padded / blocking.lanes, Some(pace.stop()));
+        // SAFETY: each segment is a slice of `depth` values; `panels` has the biases and rows of all of them, which
+        // are whole if there are several; the assertion has seen that there is room for all columns of all rows.
+        unsafe { run_tile(isa, of_tile.len(), vectors, &tile, stop) };
     }
 }
 

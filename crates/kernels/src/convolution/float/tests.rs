@@ -177,8 +177,34 @@ fn near_shape() -> impl Strategy<Value = Shape> {
         )
 }
 
-/// Compares all instruction sets with the definition; the numbers are exact.
+/// Compares all instruction sets with the definition.
 fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, seed: u64) {
+    let stride = shape.input_channels + gaps[0];
+    let prepare = |layer: Layer<'_>, preparation: &mut Preparation| {
+        Convolution::prepare(shape, stride, layer, preparation)
+    };
+    // Plain sums of these numbers are exact, and so are those that small tiles are transformed into; the others mix
+    // neighbours with factors that round, so that their errors are those of the largest sum around.
+    let error = |kernel: &Convolution| match kernel.method {
+        Method::Winograd(_) if Winograd::tile_size(shape, kernel.set) == Some(TileSize::Four) => {
+            5e-7
+        }
+        _ => 0.0,
+    };
+    check_kernels((shape, gaps), with_residual, threads, seed, (prepare, error));
+}
+
+/// Compares the kernels of all instruction sets with the definition, of which they may differ by a share of the largest sum.
+pub(crate) fn check_kernels<K: ImageKernel<Element = f32>>(
+    (shape, gaps): (&Shape, [usize; 2]),
+    with_residual: bool,
+    threads: usize,
+    seed: u64,
+    (prepare, error): (
+        impl Fn(Layer<'_>, &mut Preparation) -> Result<K, TooLarge>,
+        impl Fn(&K) -> f64,
+    ),
+) {
     let stride = shape.input_channels + gaps[0];
     let output_stride = shape.output_channels + gaps[1];
     let values = numbers(seed, shape.input_pixels() * stride);
@@ -190,23 +216,14 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
     let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let expected = defined(shape, input, &filter, &bias);
     for set in InstructionSet::available() {
-        let kernel = prepared_twice(set, threads, |preparation| {
-            Convolution::prepare(shape, stride, layer, preparation)
-        });
-        // Plain sums of these numbers are exact, and so are those that small tiles are transformed into; the others mix
-        // neighbours with factors that round, so that their errors are those of the largest sum around.
-        let bound = match kernel.method {
-            Method::Winograd(_) if Winograd::tile_size(shape, set) == Some(TileSize::Four) => {
-                5e-7 * expected.iter().fold(0.0, |most, sum| sum.1.max(most))
-            }
-            _ => 0.0,
-        };
+        let kernel = prepared_twice(set, threads, |preparation| prepare(layer, preparation));
+        let bound = error(&kernel) * expected.iter().fold(0.0, |most, sum| sum.1.max(most));
         let image = Image { values: &residual, pixel_stride: output_stride };
         let sizes = [shape.output_pixels(), output_stride];
         let output =
             output_of(&kernel, threads, input, with_residual.then_some(image), -77.0, sizes);
         let channels = shape.output_channels;
-        compare(&output, [output_stride, channels], bound, &kernel.kernel(), |pixel, channel| {
+        compare(&output, [output_stride, channels], bound, &kernel.name(), |pixel, channel| {
             let added = f64::from(residual[pixel * output_stride + channel]);
             let sum = expected[pixel * channels + channel].0;
             (sum + if with_residual { added } else { 0.0 }).clamp(-30.0, 40.0)
