@@ -36,11 +36,24 @@ TIMM = {
     "levit_128s": 224, "mixer_s16_224": 224, "mobilenetv4_conv_small": 224, "mobilenetv4_hybrid_medium": 224,
     "mobilevit_s": 256, "poolformer_s12": 224, "pvt_v2_b0": 224, "repvit_m0_9": 224, "res2net50_26w_4s": 224,
     "resnext50_32x4d": 224, "tiny_vit_5m_224": 224, "vit_small_patch16_224": 224,
+    "botnet26t_256": 256, "caformer_s18": 224, "cait_xxs24_224": 224, "coat_lite_tiny": 224, "convmixer_768_32": 224,
+    "crossvit_tiny_240": 240, "cspdarknet53": 224, "davit_tiny": 224, "dpn68": 224, "efficientformer_l1": 224,
+    "efficientnet_lite0": 224, "efficientnetv2_rw_t": 224, "ese_vovnet19b_dw": 224, "fasternet_t0": 224, "fastvit_sa12": 224,
+    "focalnet_tiny_srf": 224, "gernet_s": 224, "gmlp_s16_224": 224, "hardcorenas_a": 224, "hgnetv2_b0": 224,
+    "hiera_tiny_224": 224, "inception_next_tiny": 224, "inception_v4": 224, "lcnet_100": 224, "mambaout_femto": 224,
+    "maxvit_tiny_tf_224": 224, "mixnet_s": 224, "mnasnet_100": 224, "mobileone_s0": 224, "mvitv2_tiny": 224,
+    "nextvit_small": 224, "nfnet_l0": 224, "pit_ti_224": 224, "poolformerv2_s12": 224, "rdnet_tiny": 224, "regnetx_004": 224,
+    "repghostnet_050": 224, "repvgg_a0": 224, "res2next50": 224, "resmlp_12_224": 224, "resnest14d": 224, "rexnet_100": 224,
+    "selecsls42b": 224, "shvit_s1": 224, "skresnet18": 224, "starnet_s1": 224, "swiftformer_xs": 224, "tinynet_a": 224,
+    "tresnet_m": 224, "twins_svt_small": 224, "vgg11": 224, "visformer_tiny": 224, "volo_d1_224": 224, "xception41": 224,
+    "xcit_nano_12_p8_224": 224,
 }
 
 VOCABULARY = {"vocab_size": 3000}
 SMALL = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 TINY = {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
+FOUR = {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536}
+LARGE = {**VOCABULARY, "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8}
 # By name: the class, the configuration's values, what goes in, and how long it is.
 TRANSFORMERS = {
     "albert": ("AlbertModel", {**VOCABULARY, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
@@ -73,6 +86,34 @@ TRANSFORMERS = {
     "wav2vec2_base": ("Wav2Vec2Model", {"num_hidden_layers": 4}, "sound", 16000),
     "whisper_tiny": ("WhisperEncoder", {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6,
                                         "encoder_ffn_dim": 1536}, "mel", 3000),
+    "ast": ("ASTModel", {**FOUR, "max_length": 512}, "spectrogram", 512),
+    "beit": ("BeitModel", {**FOUR, "image_size": 224}, "image", 224),
+    "bigbird": ("BigBirdModel", {**VOCABULARY, **FOUR, "attention_type": "original_full"}, "text", 128),
+    "bloom": ("BloomForCausalLM", {**VOCABULARY, "hidden_size": 512, "n_layer": 4, "n_head": 8}, "decoder", 64),
+    "convnextv2": ("ConvNextV2Model", {"hidden_sizes": [40, 80, 160, 320], "depths": [2, 2, 6, 2]}, "image", 224),
+    "dpt": ("DPTForDepthEstimation", {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 3,
+                                      "intermediate_size": 768, "backbone_out_indices": [0, 1, 2, 3],
+                                      "neck_hidden_sizes": [48, 96, 192, 384], "fusion_hidden_size": 64, "image_size": 224},
+            "image", 224),
+    "falcon": ("FalconForCausalLM", LARGE, "decoder", 64),
+    "funnel": ("FunnelBaseModel", {**VOCABULARY, "block_sizes": [2, 2], "d_model": 256, "n_head": 4, "d_head": 64,
+                                   "d_inner": 1024}, "text", 128),
+    "gemma2": ("Gemma2ForCausalLM", {**LARGE, "num_key_value_heads": 4, "head_dim": 64, "intermediate_size": 2048},
+               "decoder", 64),
+    "glpn": ("GLPNForDepthEstimation", {}, "image", 224),
+    "hubert": ("HubertModel", {"num_hidden_layers": 3}, "sound", 16000),
+    "llama": ("LlamaForCausalLM", {**LARGE, "num_key_value_heads": 4, "intermediate_size": 1408}, "decoder", 64),
+    "mobilenet_v2": ("MobileNetV2Model", {}, "image", 224),
+    "patchtst": ("PatchTSTModel", {"num_input_channels": 7, "context_length": 512, "d_model": 128}, "series", 512),
+    "pegasus": ("PegasusModel", {**VOCABULARY, "d_model": 256, "encoder_layers": 2, "decoder_layers": 2,
+                                 "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024, "encoder_attention_heads": 4,
+                                 "decoder_attention_heads": 4}, "pair", 64),
+    "phi": ("PhiForCausalLM", {**LARGE, "intermediate_size": 2048}, "decoder", 64),
+    "roformer": ("RoFormerModel", {**VOCABULARY, **FOUR, "embedding_size": 384}, "text", 128),
+    "rwkv": ("RwkvModel", {**VOCABULARY, "hidden_size": 256, "num_hidden_layers": 3, "context_length": 64}, "decoder", 32),
+    "sew": ("SEWModel", {"num_hidden_layers": 3}, "sound", 16000),
+    "swin2sr": ("Swin2SRForImageSuperResolution", {"embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6], "image_size": 64},
+                "image", 64),
     "yolos_tiny": ("YolosModel", {"hidden_size": 192, "num_hidden_layers": 6, "num_attention_heads": 3, "intermediate_size": 768,
                                   "image_size": [224, 224]}, "image", 224),
 }
@@ -127,8 +168,10 @@ def transformer(name):
         return Output(model, ["input_ids"], use_cache=False), (ids,)
     if what == "pair":
         return Output(model, ["input_ids", "decoder_input_ids"], use_cache=False), (ids, torch.randint(3, 190, (1, 16)))
-    names = {"sound": "input_values", "mel": "input_features", "image": "pixel_values"}
-    shape = {"sound": (1, length), "mel": (1, 80, length), "image": (1, 3, length, length)}
+    names = {"sound": "input_values", "mel": "input_features", "image": "pixel_values", "spectrogram": "input_values",
+             "series": "past_values"}
+    shape = {"sound": (1, length), "mel": (1, 80, length), "image": (1, 3, length, length), "spectrogram": (1, length, 128),
+             "series": (1, length, 7)}
     return Output(model, [names[what]]), (numbers(*shape[what]),)
 
 
