@@ -54,7 +54,10 @@ pub(super) const TABLE: &[Entry] = &[
         "(?:who(?:ever)?|someone|nobody|those) watch(?:es)?|(?:is|be|not|are) watched|watching every",
         "observer, observed",
     ),
-    entry("twin", "twins?", "scalar reference implementation, counterpart"),
+    entry("twin", "twins?", "scalar reference implementation, counterpart").except(&[(
+        "bench/make_networks.py",
+        "Twins is a network's name",
+    )]),
     entry("dice", "dice", "random generator, `random`"),
     entry("sketch", "sketch(?:es)?", "graph builder"),
     entry("specimen", "specimens?", "sample"),
