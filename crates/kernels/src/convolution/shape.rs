@@ -220,6 +220,14 @@ impl Shape {
         position.checked_sub(self.padding_before[axis]).filter(|&p| p < self.input[axis])
     }
 
+    /// How many rows (`axis` 0) or columns (`axis` 1) of the input and its padding some outputs side by side see, from the first tap of
+    /// the first one to the last tap of the last one.
+    pub(crate) fn reach(&self, axis: usize, outputs: usize) -> usize {
+        let last = outputs.saturating_sub(1).saturating_mul(self.stride[axis]);
+        let taps = self.filter[axis].saturating_sub(1).saturating_mul(self.dilation[axis]);
+        last.saturating_add(taps).saturating_add(1)
+    }
+
     /// The taps of an axis through which an output position sees the input.
     pub(crate) fn seen_taps(&self, axis: usize, output: usize) -> Range<usize> {
         let first = output * self.stride[axis];

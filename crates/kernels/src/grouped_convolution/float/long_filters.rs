@@ -21,11 +21,7 @@ pub(super) struct LongFilters {
 
 /// Rows and columns of an image with the padding that is seen.
 fn padded(shape: &Shape) -> [usize; 2] {
-    [0, 1].map(|axis: usize| {
-        let last = shape.output[axis].saturating_sub(1).saturating_mul(shape.stride[axis]);
-        let reach = shape.filter[axis].saturating_sub(1).saturating_mul(shape.dilation[axis]);
-        last.saturating_add(reach).saturating_add(1)
-    })
+    [0, 1].map(|axis: usize| shape.reach(axis, shape.output[axis]))
 }
 
 /// Values of a group, of all images; none if they are beyond memory.

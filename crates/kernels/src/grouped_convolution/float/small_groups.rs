@@ -54,16 +54,9 @@ pub(super) struct SmallGroups {
     tasks: usize,
 }
 
-/// How many of the input's rows or columns some outputs see.
-fn reach(shape: &Shape, axis: usize, outputs: usize) -> usize {
-    let last = outputs.saturating_sub(1).saturating_mul(shape.stride[axis]);
-    last.saturating_add(shape.filter[axis].saturating_sub(1).saturating_mul(shape.dilation[axis]))
-        .saturating_add(1)
-}
-
 /// Rows and columns of the copies, for a row of some output pixels.
 fn copied(shape: &Shape) -> [usize; 2] {
-    [reach(shape, 0, 1), reach(shape, 1, MOST_PIXELS.min(shape.output[1]))]
+    [shape.reach(0, 1), shape.reach(1, MOST_PIXELS.min(shape.output[1]))]
 }
 
 /// Bytes of the copies for a panel of this width.
@@ -113,6 +106,7 @@ impl SmallGroups {
         let lanes = (0..inputs).map(|input| std::array::from_fn(|it| lane(input, it))).collect();
         let [height, width] = copied(shape);
         let of_pixel = inputs * blocking.columns();
+        preparation.take::<isize>(height * taps * inputs, "distances of taps")?;
         let distances = (0..height).map(|first| {
             let distance = |index: usize| {
                 let (tap, input) = (index / inputs, index % inputs);

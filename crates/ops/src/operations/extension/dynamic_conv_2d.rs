@@ -70,7 +70,7 @@ impl Operation for DynamicConv2d {
         let of_filter: [_; 4] = filter_lengths(filter)?;
         let channels = output_channels(filter, call.input(2), of_filter[0])?;
         if let [Some(depth), Some(of_group)] = [of_input[3], of_filter[3]]
-            && groups_of(depth, of_group, channels).is_none()
+            && !are_groups(depth, of_group, channels)
         {
             let groups = match channels {
                 Some(channels) => format!(", and {channels} channels of the output"),
@@ -144,13 +144,12 @@ impl Operation for DynamicConv2d {
     }
 }
 
-/// How many groups of this number of the input's channels there are, if they divide these channels and those of the output.
-fn groups_of(channels: u32, of_group: u32, results: Option<u32>) -> Option<u32> {
-    let groups = channels.checked_div(of_group)?;
-    let fits = channels.is_multiple_of(of_group)
-        && groups > 0
-        && results.is_none_or(|results| results.is_multiple_of(groups));
-    fits.then_some(groups)
+/// Whether groups of this number of the input's channels divide these channels, and those of the output.
+fn are_groups(channels: u32, of_group: u32, results: Option<u32>) -> bool {
+    let groups = channels.checked_div(of_group).unwrap_or(0);
+    groups > 0
+        && channels.is_multiple_of(of_group)
+        && results.is_none_or(|results| results.is_multiple_of(groups))
 }
 
 /// Lengths of an image, whose number of axes was checked.
