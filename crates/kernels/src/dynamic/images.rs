@@ -1,18 +1,19 @@
 //! Images of floats as 8-bit numbers, each image with a scale and a zero point of its own.
 #![allow(unsafe_code)]
 
+use crate::convolution::quantized::SumConvolution;
 use crate::disjoint::DisjointOutput;
 use crate::parts::TASKS_BY_THREAD;
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd, store_bytes_partial};
 use crate::{LINE_BYTES, Line, Team};
 use bytemuck::{Pod, Zeroable};
-use std::ops;
 
 /// Elements of images that are worth a task of their own.
 const ELEMENTS_PER_TASK: usize = 16 << 10;
-/// Bytes behind the last image that may be read.
-const SLACK: usize = 4;
+/// Elements of short images that are rounded by one call, so that processors begin with one of them before they are done with
+/// the range of the one before it.
+const ELEMENTS_TOGETHER: usize = 4 << 10;
 
 /// What the stored numbers of an image stand for: `step * (q - zero_point)`.
 #[derive(Debug, Clone, Copy, PartialEq, Zeroable, Pod)]
@@ -23,10 +24,6 @@ pub(super) struct Meaning {
     /// From 0 to 255.
     pub(super) zero_point: i32,
 }
-
-/// Stores a part: the image, the part's elements of all, whether it is the image's first one, and how its elements
-/// are stored, unless they are not finite.
-type Store<'a> = dyn Fn(usize, ops::Range<usize>, bool, Option<Scale>, &mut Pace<'_>) + Sync + 'a;
 
 /// Images, and how their rounding is cut into tasks.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +48,7 @@ impl Images {
 
     /// Bytes of all images as 8-bit numbers, with some behind them that may be read.
     pub(super) fn bytes(&self) -> usize {
-        self.count * self.elements + SLACK
+        self.count * self.elements + SumConvolution::SLACK
     }
 
     /// Lines of memory for what is known of the images.
@@ -72,30 +69,7 @@ impl Images {
         memory: &'a mut [Line],
     ) -> &'a [Meaning] {
         let (meanings, ranges) = self.split(memory);
-        let stored = DisjointOutput::new(&mut bytes[..self.count * self.elements]);
-        let known = DisjointOutput::new(&mut *meanings);
-        self.each_part(team, input, ranges, &|image, part, is_first, scale, pace| {
-            // SAFETY: each part is one task's, which has it once, and so is the first one of each image.
-            let to = unsafe { stored.slice(part.start, part.len()) };
-            if is_first {
-                let meaning = scale.map_or(Meaning { step: f32::NAN, zero_point: 0 }, |scale| {
-                    Meaning { step: 1.0 / scale.factor, zero_point: scale.zero_point }
-                });
-                // SAFETY: as above.
-                let known = unsafe { known.slice(image, 1) };
-                known[0] = meaning;
-            }
-            let from = &input[part];
-            for block in pace.blocks(to.len(), 1) {
-                match scale {
-                    Some(scale) => {
-                        let output = &mut to[block.clone()];
-                        self.isa.run(Quantize { input: &from[block], output, scale });
-                    }
-                    None => to[block].fill(0),
-                }
-            }
-        });
+        self.store(team, input, &mut bytes[..self.count * self.elements], meanings, ranges);
         meanings
     }
 
@@ -110,22 +84,8 @@ impl Images {
         output: &mut [f32],
         memory: &mut [Line],
     ) {
-        let (_, ranges) = self.split(memory);
-        let output = DisjointOutput::new(&mut output[..self.count * self.elements]);
-        self.each_part(team, input, ranges, &|_, part, _, scale, pace| {
-            // SAFETY: each part is one task's, which has it once.
-            let to = unsafe { output.slice(part.start, part.len()) };
-            let from = &input[part];
-            for block in pace.blocks(to.len(), 1) {
-                match scale {
-                    Some(scale) => {
-                        let output = &mut to[block.clone()];
-                        self.isa.run(Round { input: &from[block], output, scale });
-                    }
-                    None => to[block].fill(f32::NAN),
-                }
-            }
-        });
+        let (meanings, ranges) = self.split(memory);
+        self.store(team, input, &mut output[..self.count * self.elements], meanings, ranges);
     }
 
     /// Memory for what is known of the images, and of their parts if there are several.
@@ -137,25 +97,56 @@ impl Images {
         (bytemuck::cast_slice_mut(meanings), bytemuck::cast_slice_mut(ranges))
     }
 
-    /// Has all parts stored.
-    fn each_part(&self, team: &mut Team, input: &[f32], ranges: &mut [Range], store: &Store<'_>) {
+    fn store<T: Stored>(
+        &self,
+        team: &mut Team,
+        input: &[f32],
+        output: &mut [T],
+        meanings: &mut [Meaning],
+        ranges: &mut [Range],
+    ) {
         let Self { isa, count, elements, parts, tasks } = *self;
+        let (output, meanings) = (DisjointOutput::new(output), DisjointOutput::new(meanings));
+        if parts == 1 {
+            let together = (ELEMENTS_TOGETHER / elements.max(1)).max(1);
+            team.run_long(tasks, &|task, stop| {
+                let mut pace = Pace::new(stop);
+                let images = part(count, tasks, task);
+                for first in images.clone().step_by(together) {
+                    let count = together.min(images.end - first);
+                    if pace.is_over(count * elements) {
+                        return;
+                    }
+                    let input = &input[first * elements..][..count * elements];
+                    // SAFETY: each image is one task's, which has it once.
+                    let (output, meanings) = unsafe {
+                        (output.slice(first * elements, input.len()), meanings.slice(first, count))
+                    };
+                    if elements <= ELEMENTS_TOGETHER {
+                        isa.run(StoreImages { input, output, meanings });
+                    } else {
+                        let scale = Scale::of(range(isa, input, &mut pace));
+                        meanings[0] = Meaning::of(scale);
+                        store_part(isa, input, output, scale, &mut pace);
+                    }
+                }
+            });
+            return;
+        }
         let all = |index: usize| {
             let of_image = part(elements, parts, index % parts);
             let first = index / parts * elements;
             first + of_image.start..first + of_image.end
         };
-        if parts > 1 {
-            let found = DisjointOutput::new(&mut *ranges);
-            team.run_long(tasks, &|task, stop| {
-                let mut pace = Pace::new(stop);
-                for index in part(count * parts, tasks, task) {
-                    // SAFETY: each part is one task's, which has it once.
-                    let found = unsafe { found.slice(index, 1) };
-                    found[0] = range(isa, &input[all(index)], &mut pace);
-                }
-            });
-        }
+        let found = DisjointOutput::new(&mut *ranges);
+        team.run_long(tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
+            for index in part(count * parts, tasks, task) {
+                // SAFETY: each part is one task's, which has it once.
+                let found = unsafe { found.slice(index, 1) };
+                found[0] = range(isa, &input[all(index)], &mut pace);
+            }
+        });
         let ranges = &*ranges;
         team.run_long(tasks, &|task, stop| {
             let mut pace = Pace::new(stop);
@@ -164,15 +155,46 @@ impl Images {
                 if pace.is_over(elements.len()) {
                     return;
                 }
-                let found = if parts > 1 {
-                    let of_image = &ranges[image * parts..][..parts];
-                    of_image.iter().fold(Range::EMPTY, |range, part| range.merged(*part))
-                } else {
-                    range(isa, &input[elements.clone()], &mut pace)
-                };
-                store(image, elements, index % parts == 0, Scale::of(found), &mut pace);
+                let of_image = &ranges[image * parts..][..parts];
+                let range = of_image.iter().fold(Range::EMPTY, |all, part| all.merged(*part));
+                let scale = Scale::of(range);
+                if index % parts == 0 {
+                    // SAFETY: the first part of each image is one task's, which has it once.
+                    let meaning = unsafe { meanings.slice(image, 1) };
+                    meaning[0] = Meaning::of(scale);
+                }
+                // SAFETY: as above.
+                let output = unsafe { output.slice(elements.start, elements.len()) };
+                store_part(isa, &input[elements], output, scale, &mut pace);
             }
         });
+    }
+}
+
+impl Meaning {
+    /// None of an image that is not finite.
+    fn of(scale: Option<Scale>) -> Self {
+        scale.map_or(Self { step: f32::NAN, zero_point: 0 }, |Scale { factor, zero_point }| Self {
+            step: 1.0 / factor,
+            zero_point,
+        })
+    }
+}
+
+/// Stores elements of an image.
+fn store_part<T: Stored>(
+    isa: Isa,
+    input: &[f32],
+    output: &mut [T],
+    scale: Option<Scale>,
+    pace: &mut Pace<'_>,
+) {
+    for block in pace.blocks(input.len(), 1) {
+        let (input, output) = (&input[block.clone()], &mut output[block]);
+        match scale {
+            Some(scale) => isa.run(StorePart { input, output, scale }),
+            None => output.fill(T::NOT_FINITE),
+        }
     }
 }
 
@@ -203,7 +225,7 @@ impl Range {
     }
 }
 
-/// How elements are stored.
+/// How elements of an image are stored.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     /// Steps of 1.
@@ -297,53 +319,100 @@ impl Kernel for FindRange<'_> {
     }
 }
 
-struct Quantize<'a> {
-    input: &'a [f32],
-    output: &'a mut [u8],
-    scale: Scale,
+/// What elements are stored as.
+trait Stored: Copy + Send + Sync {
+    /// What is stored for the elements of an image that is not finite.
+    const NOT_FINITE: Self;
+
+    /// Stores elements.
+    fn store<S: Simd>(simd: S, steps: &Steps<S>, input: &[f32], output: &mut [Self]);
 }
 
-impl Kernel for Quantize<'_> {
+/// Short images, one behind the other.
+struct StoreImages<'a, T> {
+    input: &'a [f32],
+    output: &'a mut [T],
+    meanings: &'a mut [Meaning],
+}
+
+impl<T: Stored> Kernel for StoreImages<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let scale = Steps::new(simd, self.scale);
-        let zero_point = simd.isplat(self.scale.zero_point);
-        let stored = |x| simd.iadd(simd.to_i32(scale.of(simd, x)), zero_point);
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
-        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store_u8(stored(simd.load(input)), output);
+        let elements = self.input.len() / self.meanings.len().max(1);
+        for (index, meaning) in self.meanings.iter_mut().enumerate() {
+            let input = &self.input[index * elements..][..elements];
+            let output = &mut self.output[index * elements..][..elements];
+            let scale = Scale::of(FindRange(input).run(simd));
+            *meaning = Meaning::of(scale);
+            match scale {
+                Some(scale) => T::store(simd, &Steps::new(simd, scale), input, output),
+                None => output.fill(T::NOT_FINITE),
+            }
         }
-        let rest = stored(simd.load_partial(inputs.remainder(), 0.0));
-        store_bytes_partial(simd, rest, outputs.into_remainder());
     }
 }
 
-struct Round<'a> {
+/// A part of an image.
+struct StorePart<'a, T> {
     input: &'a [f32],
-    output: &'a mut [f32],
+    output: &'a mut [T],
     scale: Scale,
 }
 
-impl Kernel for Round<'_> {
+impl<T: Stored> Kernel for StorePart<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let scale = Steps::new(simd, self.scale);
-        let rounded = |x| {
-            let whole = simd.to_f32(simd.to_i32(scale.of(simd, x)));
-            simd.div(whole, scale.factor)
-        };
-        let mut inputs = self.input.chunks_exact(S::LANES);
-        let mut outputs = self.output.chunks_exact_mut(S::LANES);
+        T::store(simd, &Steps::new(simd, self.scale), self.input, self.output);
+    }
+}
+
+/// The stored numbers.
+impl Stored for u8 {
+    const NOT_FINITE: Self = 0;
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, steps: &Steps<S>, input: &[f32], output: &mut [Self]) {
+        // Ends of the range are whole, so that it does not matter whether elements are cut off or their stored numbers.
+        let stored = |x| simd.iadd(simd.to_i32(simd.mul(x, steps.factor)), steps.zero_point);
+        let mut inputs = input.chunks_exact(4 * S::LANES);
+        let mut outputs = output.chunks_exact_mut(4 * S::LANES);
         for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store(rounded(simd.load(input)), output);
+            let mut four = [steps.zero_point; 4];
+            for (index, to) in four.iter_mut().enumerate() {
+                *to = stored(simd.load(&input[index * S::LANES..]));
+            }
+            simd.store_four_u8(four, (0, u8::MAX), output);
         }
-        let rest = rounded(simd.load_partial(inputs.remainder(), 0.0));
-        simd.store_partial(rest, outputs.into_remainder());
+        let rests = inputs.remainder().chunks(S::LANES);
+        for (input, output) in rests.zip(outputs.into_remainder().chunks_mut(S::LANES)) {
+            let stored = stored(simd.load_partial(input, 0.0));
+            let stored = simd.imin(simd.imax(stored, simd.isplat(0)), simd.isplat(255));
+            store_bytes_partial(simd, stored, output);
+        }
+    }
+}
+
+/// What the stored numbers stand for.
+impl Stored for f32 {
+    const NOT_FINITE: Self = Self::NAN;
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, steps: &Steps<S>, input: &[f32], output: &mut [Self]) {
+        let rounded = |x| {
+            let x = simd.min(simd.max(simd.mul(x, steps.factor), steps.low), steps.high);
+            simd.div(simd.to_f32(simd.to_i32(x)), steps.factor)
+        };
+        for (input, output) in input.chunks(S::LANES).zip(output.chunks_mut(S::LANES)) {
+            if input.len() == S::LANES {
+                simd.store(rounded(simd.load(input)), output);
+            } else {
+                simd.store_partial(rounded(simd.load_partial(input, 0.0)), output);
+            }
+        }
     }
 }
 
@@ -351,6 +420,7 @@ impl Kernel for Round<'_> {
 #[derive(Clone, Copy)]
 struct Steps<S: Simd> {
     factor: S::F,
+    zero_point: S::I,
     /// The ends of the range, in steps.
     low: S::F,
     high: S::F,
@@ -362,14 +432,9 @@ impl<S: Simd> Steps<S> {
     fn new(simd: S, Scale { factor, zero_point }: Scale) -> Self {
         Self {
             factor: simd.splat(factor),
+            zero_point: simd.isplat(zero_point),
             low: simd.splat(-zero_point as f32),
             high: simd.splat((255 - zero_point) as f32),
         }
-    }
-
-    /// Elements in steps, not yet whole.
-    #[inline(always)]
-    fn of(self, simd: S, x: S::F) -> S::F {
-        simd.min(simd.max(simd.mul(x, self.factor), self.low), self.high)
     }
 }

@@ -69,7 +69,7 @@ fn lower(
         _ => &of_all[..],
     };
     let epilogue = float_epilogue(Epilogue::Clamp(activation));
-    if RoundedConvolution::suits(shape) {
+    if RoundedConvolution::suits(shape, preparation.set()) {
         let kernel =
             RoundedConvolution::prepare(shape, &numbers, scales, &bias, epilogue, preparation)?;
         return Ok(Draft::new(node, kernel, [node.inputs[0]]));

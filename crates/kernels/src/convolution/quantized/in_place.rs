@@ -104,7 +104,7 @@ impl InPlace {
     /// # Safety
     /// As of [`Method::task`], for the blocks of these lines. This thread's tiles are set up.
     unsafe fn compute(&self, mut work: Work<'_>, lines: Range<usize>, scratch: &mut [Line]) {
-        let Pass { shape, input, output, .. } = *work.pass;
+        let (Pass { shape, input, .. }, output) = (*work.pass, work.pass.target());
         let [height, width] = shape.output;
         // Pixels that are computed together: of a line, or of some lines.
         let most_pixels = (MOST_BYTES / (shape.taps() * shape.input_channels)).max(1);
@@ -346,7 +346,8 @@ impl Work<'_> {
         x: usize,
         [lines, wanted]: [usize; 2],
     ) -> bool {
-        let Self { matrix, pass: Pass { shape, output, .. }, blocks, .. } = self;
+        let Self { matrix, pass, blocks, .. } = self;
+        let (shape, output) = (pass.shape, pass.target());
         let runs = &rows.runs[..rows.run_count];
         let run_bytes = matrix.run_bytes_of_grids();
         let begin = rows.first + x * rows.step;

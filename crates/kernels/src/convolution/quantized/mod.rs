@@ -6,6 +6,7 @@ mod layer;
 mod packed;
 pub(crate) mod portable;
 mod stage;
+mod sums;
 pub(crate) mod table;
 mod tasks;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use crate::gemm::quantized::Variant;
 use crate::image::{Places, values_needed};
 use crate::of_images::{ImageKernel, Images};
 use crate::parts::for_each_task;
-use crate::quantization::Signedness;
+use crate::quantization::{Signedness, Weights};
 use crate::team::Stop;
 use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use in_place::InPlace;
@@ -27,6 +28,7 @@ use packed::Packed;
 use portable::Portable;
 use std::fmt;
 use std::ops::Range;
+pub(crate) use sums::{Block, FromSums, InputOffset, SumConvolution};
 use winograd::Winograd;
 
 /// A convolution with constant weights, prepared for an instruction set. Also the product of a matrix
@@ -44,6 +46,32 @@ enum Kernel {
     InPlace(Box<InPlace>),
     Packed(Box<Packed>),
     Winograd(Box<Winograd>),
+}
+
+/// What a convolution computes.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    /// Requantized outputs.
+    Outputs(&'a Layer<'a>),
+    /// The sums of the products of unsigned images with these weights, which are signed and have no zero point.
+    Sums(Weights<'a>),
+}
+
+impl<'a> Wanted<'a> {
+    fn weights(self) -> Weights<'a> {
+        match self {
+            Self::Outputs(layer) => layer.weights,
+            Self::Sums(weights) => weights,
+        }
+    }
+
+    /// Of images.
+    fn signedness(self) -> Signedness {
+        match self {
+            Self::Outputs(layer) => layer.activations.signedness,
+            Self::Sums(_) => Signedness::Unsigned,
+        }
+    }
 }
 
 /// A way to compute a convolution, cut into tasks.
@@ -66,11 +94,41 @@ trait Method: fmt::Debug + Send + Sync {
 }
 
 /// A convolution that is being computed.
+#[derive(Clone, Copy)]
 struct Pass<'a> {
     shape: &'a Shape,
     input: Image<'a, u8>,
-    output: &'a Target<'a>,
+    output: Output<'a>,
     stop: &'a Stop,
+}
+
+/// What becomes of what is computed.
+#[derive(Clone, Copy)]
+enum Output<'a> {
+    /// Requantized sums are stored.
+    Bytes(&'a Target<'a>),
+    /// Sums are given to whoever makes something of them.
+    Sums(&'a dyn FromSums),
+}
+
+impl Output<'_> {
+    /// How many pixels are at equal distances from a pixel on.
+    fn in_line(&self, pixel: usize) -> usize {
+        match self {
+            Self::Bytes(target) => target.in_line(pixel),
+            Self::Sums(_) => usize::MAX,
+        }
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// Where outputs are stored, of a method that does not compute sums alone.
+    fn target(&self) -> &'a Target<'a> {
+        match self.output {
+            Output::Bytes(target) => target,
+            Output::Sums(_) => unreachable!("a convolution that was prepared for outputs"),
+        }
+    }
 }
 
 impl Kernel {
@@ -92,12 +150,22 @@ impl Kernel {
         {
             return Ok(Self::InPlace(Box::new(in_place)));
         }
+        Self::of_rows(shape, Wanted::Outputs(&layer), variant, preparation)
+    }
+
+    /// One that takes all rows.
+    fn of_rows(
+        shape: &Shape,
+        wanted: Wanted<'_>,
+        variant: Option<&'static Variant>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         if let Some(variant) = variant
-            && let Some(packed) = Packed::new(shape, &layer, variant, preparation)?
+            && let Some(packed) = Packed::new(shape, wanted, variant, preparation)?
         {
             return Ok(Self::Packed(Box::new(packed)));
         }
-        Portable::new(shape, layer, preparation).map(Self::Portable)
+        Portable::new(shape, wanted, preparation).map(Self::Portable)
     }
 
     fn method(&self) -> &dyn Method {
@@ -185,7 +253,7 @@ impl Convolution {
         scratch: &mut [Line],
         stop: &Stop,
     ) {
-        let pass = Pass { shape: &self.shape, input, output, stop };
+        let pass = Pass { shape: &self.shape, input, output: Output::Bytes(output), stop };
         // SAFETY: the caller's promise.
         unsafe { self.kernel.method().task(&pass, task, scratch) };
     }

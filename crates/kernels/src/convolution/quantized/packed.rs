@@ -3,21 +3,26 @@
 #![allow(unsafe_code)]
 
 use super::stage::Stage;
+use super::sums::{Block, InputOffset};
 use super::table::{ENTRIES, PIXELS, Table};
 use super::tasks::Tasks;
-use super::{Layer, Method, Pass};
+use super::{Layer, Method, Output, Pass, Wanted};
 use crate::convolution::{Pixels, Shape};
 #[cfg(target_arch = "x86_64")]
-use crate::gemm::quantized::ByteMatrix;
+use crate::gemm::quantized::{ByteMatrix, ByteOutputs, SumsOfRows};
 use crate::gemm::quantized::{Matrix, Source, TILE_ROWS, Tile, Variant};
 use crate::quantization::Signedness;
-use crate::requantize::Requantization;
+use crate::requantize::{LANES, Requantization};
 use crate::team::{Pace, part};
 use crate::{LINE_BYTES, Line, Preparation, TooLarge};
 use std::ops::Range;
 
 /// Pixels whose rows are read in place together, at most.
 const ROW_PIXELS: usize = 96;
+
+/// Pixels and channels whose sums are given to be made something of together, at most: whole tiles, and vectors, of all kernels.
+const SUM_PIXELS: usize = 48;
+const SUM_CHANNELS: usize = 4 * LANES;
 
 /// Groups that are prepared from one question whether to go on to the next.
 const GROUPS_BETWEEN: usize = 256;
@@ -55,8 +60,10 @@ pub(super) struct Packed {
     stage: Option<Stage>,
     /// Offsets of the runs of a window in a copy.
     run_offsets: Vec<usize>,
-    /// A pixel in the padding.
+    /// A pixel in the padding, if it is always the same one.
     padding: Vec<u8>,
+    /// Lines for a pixel in the padding if each image has its own.
+    padding_lines: usize,
     /// Of the output's pixels, or lines if there are copies, and the blocks of all groups.
     tasks: Tasks,
     /// Blocks of a group's channels.
@@ -91,14 +98,16 @@ impl Packed {
     /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
-        layer: &Layer<'_>,
+        wanted: Wanted<'_>,
         variant: &'static Variant,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
-        let Layer { weights, bias, activations, ref requantization } = *layer;
         let depth = shape.group_input_channels();
         let is_product = shape.is_matrix_product();
-        let shape = &if is_product && !depth.is_multiple_of(4) {
+        // Behind images whose sums are wanted there is more to be read.
+        let are_runs_whole =
+            depth.is_multiple_of(4) || is_product && matches!(wanted, Wanted::Sums(_));
+        let shape = &if is_product && !are_runs_whole {
             let sizes = [shape.output_pixels(), shape.input_channels, shape.output_channels];
             Shape { groups: shape.groups, ..Shape::matrix_product(sizes) }
         } else {
@@ -112,18 +121,18 @@ impl Packed {
         let is_table_full = shape.taps() > ENTRIES / TILE_ROWS;
         // Where rows are copied, a run of a whole row of the window takes as long as one of a tap.
         let is_copied = variant.copies_rows() && shape.output[1] >= LEAST_WIDTH_TO_STAGE;
-        let is_flipped = activations.signedness == Signedness::Signed && variant.takes_unsigned();
+        let is_flipped = wanted.signedness() == Signedness::Signed && variant.takes_unsigned();
         let shallow = match (is_copied, is_flipped) {
             (true, _) => SHALLOW_TO_COPY,
             (_, true) => SHALLOW_TO_FLIP,
             _ => SHALLOW,
         };
         let is_shallow = width > 1 && depth < shallow && is_mergeable;
-        let is_staged = !depth.is_multiple_of(4) || is_shallow || (is_table_full && is_mergeable);
+        let is_staged = !are_runs_whole || is_shallow || (is_table_full && is_mergeable);
         let is_merged = is_staged && is_mergeable;
         let (runs, run_bytes) =
             if is_merged { (height, width * depth) } else { (height * width, depth) };
-        if runs > ENTRIES / TILE_ROWS {
+        if runs > ENTRIES {
             return Ok(None);
         }
         let stage = if is_staged { Stage::new(shape, STAGE_BYTES) } else { None };
@@ -141,16 +150,23 @@ impl Packed {
         };
         let group_channels = shape.group_output_channels();
         let source = |group: usize| Source {
-            weights: weights.behind(group * group_channels * runs * run_bytes),
+            weights: wanted.weights().behind(group * group_channels * runs * run_bytes),
             channels: group_channels,
             runs,
             run_bytes,
-            bias: &bias[group * group_channels..][..group_channels],
+            bias: match wanted {
+                Wanted::Outputs(layer) => &layer.bias[group * group_channels..][..group_channels],
+                Wanted::Sums(_) => &[],
+            },
         };
         #[cfg(target_arch = "x86_64")]
         let bytes = if shape.groups == 1 {
             let (source, rows) = (source(0), shape.output_pixels());
-            ByteMatrix::new(&source, rows, activations, requantization, preparation)?
+            let results = match wanted {
+                Wanted::Outputs(layer) => Some((layer.activations, &layer.requantization)),
+                Wanted::Sums(_) => None,
+            };
+            ByteMatrix::new(&source, rows, results, preparation)?
                 .map(|matrix| Products::Bytes(Box::new(matrix)))
         } else {
             None
@@ -166,16 +182,21 @@ impl Packed {
                 if group.is_multiple_of(GROUPS_BETWEEN) && preparation.is_over() {
                     return Ok(None);
                 }
-                // Not all of them for each group: there may be one group for each channel.
-                let multipliers = match &requantization.multipliers[..] {
-                    one @ [_] => one,
-                    each => &each[group * group_channels..][..group_channels],
-                };
-                let multipliers = preparation.copied(multipliers, "multipliers of channels")?;
-                let requantization = Requantization { multipliers, ..*requantization };
                 let source = source(group);
-                let mut matrix =
-                    Matrix::new(variant, &source, activations, requantization, preparation)?;
+                let mut matrix = match wanted {
+                    Wanted::Outputs(&Layer { activations, ref requantization, .. }) => {
+                        // Not all of them for each group: there may be one group for each channel.
+                        let multipliers = match &requantization.multipliers[..] {
+                            one @ [_] => one,
+                            each => &each[group * group_channels..][..group_channels],
+                        };
+                        let multipliers =
+                            preparation.copied(multipliers, "multipliers of channels")?;
+                        let requantization = Requantization { multipliers, ..*requantization };
+                        Matrix::new(variant, &source, activations, requantization, preparation)?
+                    }
+                    Wanted::Sums(_) => Matrix::of_sums(variant, &source, preparation)?,
+                };
                 if is_staged {
                     matrix.take_unsigned();
                 }
@@ -206,7 +227,14 @@ impl Packed {
         let by_blocks = (!is_staged && rows <= FEW_ROWS).then_some(least_blocks);
         let all_blocks = shape.groups * blocks;
         let tasks = Tasks::new(shape, [row_pieces, all_blocks], by_blocks, preparation.threads());
-        let padding = preparation.filled(layer.padding(), depth.max(1), "a run of padding")?;
+        let (padding, padding_lines) = match wanted {
+            Wanted::Outputs(layer) => {
+                let pixel = shape.input_channels.max(1);
+                (preparation.filled(layer.padding(), pixel, "a pixel of padding")?, 0)
+            }
+            Wanted::Sums(_) if is_staged || is_product => (Vec::new(), 0),
+            Wanted::Sums(_) => (Vec::new(), shape.input_channels.div_ceil(LINE_BYTES)),
+        };
         let together = if let Some(stage) = stage {
             stage.pixels_together(shape, stage.output_rows)
         } else {
@@ -219,6 +247,7 @@ impl Packed {
             stage,
             run_offsets,
             padding,
+            padding_lines,
             tasks,
             blocks,
             run_bytes,
@@ -266,13 +295,14 @@ impl Method for Packed {
     }
 
     fn task_lines(&self) -> usize {
-        self.stage_lines() + self.row_lines
+        self.stage_lines() + self.padding_lines + self.row_lines
     }
 
     unsafe fn task(&self, pass: &Pass<'_>, task: usize, scratch: &mut [Line]) {
         let shape = &self.shape;
-        let pass = &Pass { shape, input: pass.input, output: pass.output, stop: pass.stop };
+        let pass = &Pass { shape, ..*pass };
         let (copy, rows) = scratch.split_at_mut(self.stage_lines());
+        let (padding, rows) = rows.split_at_mut(self.padding_lines);
         let _tiles = match &self.products {
             Products::Rows(matrices) => Some(matrices[0].set_up_tiles()),
             #[cfg(target_arch = "x86_64")]
@@ -287,7 +317,7 @@ impl Method for Packed {
                     let all = part(pixels.div_ceil(at_once), pieces, piece);
                     let (first, end) = (all.start * at_once, (all.end * at_once).min(pixels));
                     let work = Work { convolution: self, pass, blocks, first };
-                    work.run_direct(end, rows);
+                    work.run_direct(end, bytemuck::cast_slice_mut(padding), rows);
                 }
                 Some(stage) => {
                     let lines = part(shape.batch * shape.output[0], pieces, piece);
@@ -318,19 +348,16 @@ fn row_lines(
             return (pixels, matrix.scratch_lines(pixels));
         }
     };
-    let pixels = pixels.min(ROW_PIXELS);
-    let (Some(row_bytes), Some(block)) = (matrix.copied_row_bytes(), matrix.blocks().first())
-    else {
-        return (pixels, 0);
-    };
+    let Some(block) = matrix.blocks().first() else { return (pixels, 0) };
     // Whole tiles, and about the same number each time.
     let tile_rows = matrix.tile_rows(block);
-    let fitting = (COPIED_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
-    let most = pixels.min(fitting);
+    let row_bytes = matrix.copied_row_bytes();
+    let fitting = row_bytes.map_or(ROW_PIXELS, |bytes| COPIED_BYTES / bytes.max(1));
+    let most = pixels.min(ROW_PIXELS).min((fitting / tile_rows).max(1) * tile_rows);
     let even = together.div_ceil(together.div_ceil(most).max(1)).next_multiple_of(tile_rows);
     let pixels = even.min(most).min(shape.output_pixels().max(1));
     // Row and tile are shorter than the packed weights.
-    (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
+    (pixels, row_bytes.map_or(0, |bytes| (pixels * bytes).div_ceil(LINE_BYTES)))
 }
 
 /// A task on its way.
@@ -354,28 +381,43 @@ impl Work<'_> {
         })
     }
 
-    /// Output pixels to before `end`, read in place.
-    fn run_direct(&self, end: usize, rows: &mut [Line]) {
+    /// Output pixels to before `end`, read in place. An image's own padding is entered where there is memory for it.
+    fn run_direct(&self, end: usize, own_padding: &mut [u8], rows: &mut [Line]) {
         let Pass { shape, input, output, stop } = *self.pass;
         let mut table = Table::new();
-        let pixels = self.convolution.table_pixels;
+        let depth = shape.group_input_channels();
+        let image_pixels = shape.output[0] * shape.output[1];
+        let mut padded = None;
         let mut next = self.first;
         let mut pace = Pace::new(stop);
         while next < end {
             let first = next;
-            let count = pixels.min(end - first).min(output.in_line(first));
+            let mut count =
+                self.convolution.table_pixels.min(end - first).min(output.in_line(first));
+            let padding = match output {
+                Output::Sums(sums) if !own_padding.is_empty() => {
+                    let image = first / image_pixels;
+                    count = count.min((image + 1) * image_pixels - first);
+                    if padded.replace(image) != Some(image) {
+                        own_padding.fill(sums.zero_point(image));
+                    }
+                    &*own_padding
+                }
+                _ => &self.convolution.padding[..],
+            };
             next += count;
-            for (group, blocks) in self.groups() {
-                let image = Pixels {
-                    values: input.values,
-                    pixel_stride: input.pixel_stride,
-                    channel: group * shape.group_input_channels(),
-                    padding: &self.convolution.padding,
-                };
-                table.fill(shape, &image, first..next);
-                // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
-                // checked, or of the padding, which is as long as a run. That is the group's channels of
-                // a pixel: without a copy their number is a multiple of four.
+            for (index, (group, blocks)) in self.groups().enumerate() {
+                if index == 0 {
+                    let (values, pixel_stride) = (input.values, input.pixel_stride);
+                    let image = Pixels { values, pixel_stride, channel: 0, padding };
+                    table.fill(shape, &image, first..next);
+                    table.advance(count * shape.taps(), group * depth);
+                } else {
+                    table.advance(count * shape.taps(), depth);
+                }
+                // SAFETY: the table has the addresses of the group's channels of all taps: inside of the image, whose size
+                // was checked, or of the padding, which is as long as a pixel. Their number is a multiple of four, or
+                // behind the image there are more bytes, as `SumConvolution::run` checks.
                 unsafe { self.compute(&table, group, blocks, (first, count), rows, &mut pace) };
             }
         }
@@ -387,14 +429,17 @@ impl Work<'_> {
         let Packed { table_pixels, input_flip, run_bytes, .. } = *self.convolution;
         let run_offsets = &self.convolution.run_offsets;
         let mut table = Table::new();
-        let padding = (self.convolution.padding[0], input_flip);
+        let padding = |image: usize| match output {
+            Output::Bytes(_) => (self.convolution.padding[0], input_flip),
+            Output::Sums(sums) => (sums.zero_point(image), input_flip),
+        };
         let [height, width] = shape.output;
         let Range { start: mut row, end } = lines;
         let mut pace = Pace::new(stop);
         while row < end {
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
-            stage.copy(shape, input, padding, [batch, y, rows], copy, &mut pace);
+            stage.copy(shape, input, padding(batch), [batch, y, rows], copy, &mut pace);
             if pace.is_over(0) {
                 return;
             }
@@ -442,13 +487,27 @@ impl Work<'_> {
         pace: &mut Pace<'_>,
     ) {
         let Pass { shape, output, .. } = *self.pass;
-        let (start, output_step) = (output.places.start(first), output.places.stride());
         let matrix = match &self.convolution.products {
             Products::Rows(matrices) => &matrices[group],
             #[cfg(target_arch = "x86_64")]
             Products::Bytes(matrix) => {
-                let to = (output.pixels(start, count, 0..shape.output_channels), output_step);
                 let blocks = (blocks.start, blocks.end);
+                let mut give;
+                let to = match output {
+                    Output::Bytes(to) => {
+                        let (start, step) = (to.places.start(first), to.places.stride());
+                        ByteOutputs::Bytes(to.pixels(start, count, 0..shape.output_channels), step)
+                    }
+                    Output::Sums(to) => {
+                        give = |SumsOfRows { rows, channels, sums, step }: SumsOfRows<'_>| {
+                            let pixels = first + rows.start..first + rows.end;
+                            let offset = InputOffset::Constant(0);
+                            // SAFETY: the caller's promise.
+                            unsafe { to.store(Block { pixels, channels, sums, step, offset }) };
+                        };
+                        ByteOutputs::Sums(&mut give)
+                    }
+                };
                 // SAFETY: the caller's promise for the table and that no one else touches the outputs.
                 unsafe { matrix.compute(table.start(), count, blocks, to, memory, pace) };
                 return;
@@ -471,28 +530,59 @@ impl Work<'_> {
             unsafe { matrix.copy_rows(table.start(), count, copies, &mut copied_rows[..count]) };
             (start_of_rows, table_step) = (copied_rows.as_ptr(), 0);
         }
+        let mut sums = None;
         for (block, next) in matrix.blocks()[blocks].iter().zip(nexts) {
             if pace.is_over(inputs.saturating_mul(block.channels)) {
                 return;
             }
             let channel = group * shape.group_output_channels() + block.channel;
             let channels = channel..channel + block.channels;
-            let rows = Tile {
-                table: start_of_rows,
-                table_step,
-                rows: count,
-                row_terms,
-                weights: matrix.block_weights(block),
-                lanes: matrix.block_lanes(block),
-                output: output.pixels(start, count, channels),
-                output_step,
-            };
             // Where multiplying takes less than fetching, what later rows need has been fetched for the first ones.
             let is_in_cache = matrix.variant.copies_rows() && first > self.first;
             let next = if is_in_cache { std::ptr::null() } else { matrix.block_weights(next) };
-            // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
-            // were just checked to exist; weights and constants are the block's.
-            unsafe { matrix.compute_rows(block, &rows, next) };
+            let tile = |rows: Range<usize>, output: *mut u8, output_step: usize| Tile {
+                table: start_of_rows.wrapping_add(rows.start),
+                table_step,
+                rows: rows.len(),
+                row_terms: row_terms.map(|terms| &terms[rows]),
+                weights: matrix.block_weights(block),
+                lanes: matrix.block_lanes(block),
+                output,
+                output_step,
+            };
+            match output {
+                Output::Bytes(to) => {
+                    let (start, step) = (to.places.start(first), to.places.stride());
+                    let tile = tile(0..count, to.pixels(start, count, channels), step);
+                    // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
+                    // were just checked to exist; weights and constants are the block's.
+                    unsafe { matrix.compute_rows(block, &tile, next) };
+                }
+                Output::Sums(to) => {
+                    assert!(block.vectors * LANES <= SUM_CHANNELS, "{} vectors", block.vectors);
+                    let sums = sums.get_or_insert([[0; SUM_CHANNELS]; SUM_PIXELS]);
+                    let offset = InputOffset::Constant(matrix.variant.input_offset());
+                    for start in (0..count).step_by(SUM_PIXELS) {
+                        let rows = start..count.min(start + SUM_PIXELS);
+                        let output = sums[..rows.len()].as_mut_ptr().cast();
+                        let tile = tile(rows.clone(), output, size_of_val(&sums[0]));
+                        // Once is enough.
+                        let next = if rows.end == count { next } else { std::ptr::null() };
+                        // SAFETY: the caller's promise for the table; weights and constants are the block's. There is room
+                        // for the sums of 64 lanes in each row, which is enough for the block's vectors.
+                        unsafe { matrix.compute_rows(block, &tile, next) };
+                        let block = Block {
+                            pixels: first + rows.start..first + rows.end,
+                            channels: channels.clone(),
+                            sums: sums.as_flattened(),
+                            step: SUM_CHANNELS,
+                            offset,
+                        };
+                        // SAFETY: the caller's promise.
+                        unsafe { to.store(block) };
+                    }
+                }
+            }
         }
     }
 }

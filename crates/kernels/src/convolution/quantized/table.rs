@@ -40,6 +40,13 @@ impl Table {
         image.locate(shape, outputs, 0..shape.taps(), &mut self.addresses);
     }
 
+    /// Moves the first addresses this many bytes on.
+    pub(crate) fn advance(&mut self, addresses: usize, bytes: usize) {
+        for address in &mut self.addresses[..addresses] {
+            *address = address.wrapping_add(bytes);
+        }
+    }
+
     /// Enters `count` output pixels whose first run is at `start` and `step` bytes farther on for
     /// each pixel; the other runs at `offsets` behind.
     pub(crate) fn fill_regular(

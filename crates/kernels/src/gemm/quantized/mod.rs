@@ -29,7 +29,7 @@ mod variant;
 
 pub(crate) use block::Block;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use bytes::ByteMatrix;
+pub(crate) use bytes::{ByteMatrix, ByteOutputs, SumsOfRows};
 pub(crate) use grid::Grid;
 pub(crate) use pack::{Matrix, Source, WORD_PIECE};
 pub(crate) use variant::Variant;

@@ -98,8 +98,6 @@ struct Parts {
     packed: PackedValues<u8>,
     /// Vectors of all blocks.
     lanes: usize,
-    /// By channel.
-    sums: Vec<Sums>,
     has_least_weight: bool,
 }
 
@@ -152,7 +150,6 @@ impl Parts {
                 }
             }
         })?;
-        let sums = source.sums(preparation)?;
         let has_least_weight = variant.asks_for_least_weight()
             && preparation.derive(1, |found: &mut [u8], pace| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
@@ -161,7 +158,7 @@ impl Parts {
                     |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
                 found[0] = runs.any(contains_least).into();
             })? != [0];
-        Ok(Self { blocks, packed, lanes, sums, has_least_weight })
+        Ok(Self { blocks, packed, lanes, has_least_weight })
     }
 }
 
@@ -178,8 +175,9 @@ impl Matrix {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let Source { weights, runs, run_bytes, .. } = *source;
-        let Parts { mut blocks, packed, lanes, sums, has_least_weight } =
+        let Parts { mut blocks, packed, lanes, has_least_weight } =
             Parts::new(variant, source, Form::Scalar, preparation)?;
+        let sums = source.sums(preparation)?;
         // Of inputs as the kernel sees them.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
@@ -199,7 +197,7 @@ impl Matrix {
     }
 
     /// Packs signed weights of products whose outputs are the sums themselves, of unsigned inputs less
-    /// [`Variant::input_offset`]. Also the sum of each channel's weights.
+    /// [`Variant::input_offset`].
     ///
     /// # Errors
     /// If they are more than may be taken.
@@ -207,13 +205,12 @@ impl Matrix {
         variant: &'static Variant,
         source: &Source<'_>,
         preparation: &mut Preparation,
-    ) -> Result<(Self, Vec<i32>), TooLarge> {
-        let Parts { blocks, packed, sums, has_least_weight, .. } =
+    ) -> Result<Self, TooLarge> {
+        let Parts { blocks, packed, has_least_weight, .. } =
             Parts::new(variant, source, Form::Sums, preparation)?;
-        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
         let sizes = [source.runs, source.run_bytes];
         let matrix = Self::with_sums(variant, sizes, blocks, packed, preparation)?;
-        Ok((Self { has_least_weight, ..matrix }, sums))
+        Ok(Self { has_least_weight, ..matrix })
     }
 
     /// Of weights that have no zero point, which are not here.
@@ -255,7 +252,7 @@ impl Matrix {
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes = preparation.zeros(vectors, "constants of channels")?;
         let none = Requantization { multipliers: Vec::new(), zero_point: 0, min: 0, max: 0 };
-        let common = Common::new(sizes, Signedness::Unsigned, &none);
+        let common = Common::of_sums(sizes);
         let matrix = Self::without_weights(variant, blocks, common, lanes, none);
         Ok(Self { weights: Some(packed), ..matrix })
     }

@@ -42,6 +42,11 @@ impl Common {
         let limits = (requantization.min, requantization.max);
         Self { runs, run_bytes, is_signed: signedness == Signedness::Signed, limits }
     }
+
+    /// Of unsigned inputs whose sums are the outputs.
+    pub(super) fn of_sums([runs, run_bytes]: [usize; 2]) -> Self {
+        Self { runs, run_bytes, is_signed: false, limits: (0, 0) }
+    }
 }
 
 /// What kernels have to know of a matrix beside its packed weights.

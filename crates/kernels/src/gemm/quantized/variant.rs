@@ -255,6 +255,11 @@ impl Variant {
         self.uses_tiles() && self.compute_grid.is_none()
     }
 
+    /// Whether inputs are multiplied as the bytes that they are.
+    pub(crate) fn multiplies_bytes(&self) -> bool {
+        self.input_bytes == 1
+    }
+
     /// Whether signed inputs that whoever calls makes unsigned spare work.
     pub(crate) fn takes_unsigned(&self) -> bool {
         self.flips_inputs && !self.copies_rows()

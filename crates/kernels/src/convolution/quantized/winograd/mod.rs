@@ -341,7 +341,7 @@ impl Winograd {
         [tile, index]: [usize; 2],
         sums: &[i32],
     ) {
-        let Pass { shape, output, .. } = *pass;
+        let (shape, output) = (pass.shape, pass.target());
         let (first, there) = self.tiles.output(shape, tile);
         let stride = self.sum_stride(block.vectors);
         let [rows, columns] = there.map(|size| size.min(OUTPUT));

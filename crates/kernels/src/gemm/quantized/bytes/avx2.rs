@@ -4,7 +4,7 @@
 
 use super::super::DEPTH;
 use super::super::avx2::store_row;
-use super::{Entry, Lane, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
+use super::{BLOCK, Entry, Lane, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
 use crate::requantize::LANES;
 use crate::requantize::avx2::Limits;
 use std::arch::x86_64::*;
@@ -161,6 +161,44 @@ unsafe fn multiply_by<const P: usize, const L: usize>(work: &Work<'_>) {
             }
             for p in 0..P {
                 _mm256_store_si256(sums.add(VECTOR_ROWS * p).cast(), totals[p]);
+            }
+        }
+    }
+}
+
+/// Writes the sums of a block's channels, which are one behind the other for each channel, as rows of channels, and for rows up
+/// to a whole vector anything.
+///
+/// # Safety
+/// The processor has AVX2. There are sums for [`BLOCK`] channels, [`PANEL_ROWS`] of each, on a multiple of 32 bytes.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn rows_of_sums(
+    sums: *const i32,
+    count: usize,
+    rows: &mut [[i32; BLOCK]; PANEL_ROWS],
+) {
+    let (rows, _) = rows.as_chunks_mut::<VECTOR_ROWS>();
+    for (vector, rows) in rows[..count.div_ceil(VECTOR_ROWS)].iter_mut().enumerate() {
+        for first in (0..BLOCK).step_by(8) {
+            let four = |first: usize| {
+                let sums = |channel: usize| {
+                    let at = (first + channel) * PANEL_ROWS + vector * VECTOR_ROWS;
+                    // SAFETY: the caller's promise.
+                    unsafe { _mm256_load_si256(sums.add(at).cast()) }
+                };
+                transposed([sums(0), sums(1), sums(2), sums(3)])
+            };
+            // Of four channels a row and the fourth one behind it.
+            for (row, (low, high)) in four(first).into_iter().zip(four(first + 4)).enumerate() {
+                let both = [
+                    _mm256_permute2x128_si256::<0x20>(low, high),
+                    _mm256_permute2x128_si256::<0x31>(low, high),
+                ];
+                for (row, sums) in [row, row + 4].into_iter().zip(both) {
+                    let to = &mut rows[row][first..first + 8];
+                    // SAFETY: eight numbers.
+                    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), sums) };
+                }
             }
         }
     }

@@ -22,6 +22,7 @@ use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
 use chunks::{Chunks, MOST_STEPS, SIDE_BY_SIDE, Step};
+use std::ops::Range;
 
 /// Rows of a vector.
 const VECTOR_ROWS: usize = 8;
@@ -86,18 +87,31 @@ pub(crate) struct ByteMatrix {
     entries: Vec<Entry>,
     /// Of each channel, of whole groups of 16.
     lanes: Vec<Lane>,
-    /// For its requantization.
-    outputs: Matrix,
+    /// For the requantization of sums, unless they are given as they are.
+    outputs: Option<Matrix>,
+}
+
+/// What becomes of sums.
+pub(crate) enum ByteOutputs<'a> {
+    /// They are requantized. The outputs of the first row begin at an address, and those of the next one a number of bytes behind.
+    Bytes(*mut u8, usize),
+    /// They are given to a function.
+    Sums(&'a mut dyn FnMut(SumsOfRows<'_>)),
+}
+
+/// Sums of rows in some channels.
+pub(crate) struct SumsOfRows<'a> {
+    pub(crate) rows: Range<usize>,
+    pub(crate) channels: Range<usize>,
+    /// Those of the first row's channels, and more up to whole vectors.
+    pub(crate) sums: &'a [i32],
+    /// From one row's to those of the next.
+    pub(crate) step: usize,
 }
 
 /// Reads the weights of some fours of inputs of a channel, less their zero point; the last four of a run may have
 /// zeros at its end.
-fn read(
-    source: &Source<'_>,
-    channel: usize,
-    steps: std::ops::Range<usize>,
-    to: &mut Vec<[i16; DEPTH]>,
-) {
+fn read(source: &Source<'_>, channel: usize, steps: Range<usize>, to: &mut Vec<[i16; DEPTH]>) {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
     let Weights { signedness, zero_point, .. } = source.weights;
     let centred = |byte: u8| signedness.centred(zero_point, byte);
@@ -121,7 +135,7 @@ fn read(
 }
 
 /// Pieces of a row of this many steps.
-fn pieces(steps: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+fn pieces(steps: usize) -> impl Iterator<Item = Range<usize>> {
     let count = steps.div_ceil(PIECE_STEPS).max(1);
     let each = steps.div_ceil(count);
     (0..count).map(move |piece| piece * each..steps.min((piece + 1) * each))
@@ -146,7 +160,7 @@ impl ByteMatrix {
     /// Rows of a vector, see [`VECTOR_ROWS`].
     pub(crate) const VECTOR_ROWS: usize = VECTOR_ROWS;
 
-    /// Packs weights. None if this takes no less than products of 16-bit numbers, or the instruction set has none of
+    /// Packs weights, whose sums become outputs of these inputs, or are given as they are. None if this takes no less than products of 16-bit numbers, or the instruction set has none of
     /// these.
     ///
     /// # Errors
@@ -154,8 +168,7 @@ impl ByteMatrix {
     pub(crate) fn new(
         source: &Source<'_>,
         rows: usize,
-        activations: Activations,
-        requantization: &Requantization,
+        outputs: Option<(Activations, &Requantization)>,
         preparation: &mut Preparation,
     ) -> Result<Option<Self>, TooLarge> {
         let Source { channels, runs, run_bytes, .. } = *source;
@@ -192,13 +205,23 @@ impl ByteMatrix {
             to[..length].copy_from_slice(&packed[..length]);
         })?;
         let entries = entries(&counts, channels, size, bytes, preparation)?;
-        let (lanes, outputs) = lanes(source, activations, requantization, preparation)?;
-        let common = Common::new([runs, run_bytes], activations.signedness, requantization);
+        let sizes = [runs, run_bytes];
+        let (lanes, outputs, common) = match outputs {
+            Some((activations, requantization)) => {
+                let (lanes, outputs) = lanes(source, activations, requantization, preparation)?;
+                let common = Common::new(sizes, activations.signedness, requantization);
+                (lanes, Some(outputs), common)
+            }
+            None => {
+                let count = channels.next_multiple_of(LANES);
+                (preparation.zeros(count, "constants of channels")?, None, Common::of_sums(sizes))
+            }
+        };
         Ok(Some(Self { common, channels, steps, size, packed, entries, lanes, outputs }))
     }
 
     pub(crate) fn name(&self) -> &'static str {
-        Variant::name(self.outputs.variant)
+        InstructionSet::Avx2.name()
     }
 
     /// Blocks of channels.
@@ -235,21 +258,21 @@ impl ByteMatrix {
     }
 
     /// Computes the outputs of up to [`MOST_ROWS`] rows in the channels of some blocks, `blocks.0` to before
-    /// `blocks.1`; those of the first row begin at an address, and those of the next one a number of bytes behind.
+    /// `blocks.1`.
     ///
     /// # Safety
     /// The table holds the addresses of all runs of all rows, `runs * rows` of them, and behind each as many bytes as a run has,
-    /// rounded up to a multiple of four, can be read. The outputs of all channels of these blocks can be written, and no
+    /// rounded up to a multiple of four, can be read. Stored outputs of all channels of these blocks can be written, and no
     /// one else accesses them.
     ///
     /// # Panics
-    /// If there are too many rows, or the scratch memory is smaller than [`Self::scratch_lines`].
+    /// If it was made for other outputs; if there are too many rows, or the scratch memory is smaller than [`Self::scratch_lines`].
     pub(crate) unsafe fn compute(
         &self,
         table: *const *const u8,
         rows: usize,
         blocks: (usize, usize),
-        output: (*mut u8, usize),
+        mut output: ByteOutputs<'_>,
         scratch: &mut [Line],
         pace: &mut Pace<'_>,
     ) {
@@ -317,12 +340,29 @@ impl ByteMatrix {
                 }
             }
             for (panel, first, count) in of_panels() {
-                for group in 0..channels.div_ceil(LANES) {
-                    let channel = first_channel + group * LANES;
-                    let sums = of_panel(panel).wrapping_add(group * LANES * PANEL_ROWS);
-                    let to = (output.0.wrapping_add(first * output.1 + channel), output.1);
-                    // SAFETY: the caller's promise for the outputs; sums of all channels were written.
-                    unsafe { self.finish(channel / LANES, sums, count, to) };
+                let sums = of_panel(panel);
+                match (&mut output, &self.outputs) {
+                    (ByteOutputs::Bytes(output, step), Some(matrix)) => {
+                        for group in 0..channels.div_ceil(LANES) {
+                            let channel = first_channel + group * LANES;
+                            let sums = sums.wrapping_add(group * LANES * PANEL_ROWS);
+                            let to = (output.wrapping_add(first * *step + channel), *step);
+                            // SAFETY: the caller's promise for the outputs; sums of all channels were written.
+                            unsafe { self.finish(matrix, channel / LANES, sums, count, to) };
+                        }
+                    }
+                    (ByteOutputs::Sums(give), None) => {
+                        let mut rows = [[0; BLOCK]; PANEL_ROWS];
+                        // SAFETY: the processor has AVX2; there are sums of as many channels as a block has, and rows.
+                        unsafe { avx2::rows_of_sums(sums, count, &mut rows) };
+                        give(SumsOfRows {
+                            rows: first..first + count,
+                            channels: first_channel..first_channel + channels,
+                            sums: rows.as_flattened(),
+                            step: BLOCK,
+                        });
+                    }
+                    _ => unreachable!("a matrix for other outputs"),
                 }
             }
         }
@@ -334,20 +374,20 @@ impl ByteMatrix {
     /// There are sums of all channels; the outputs can be written, and no one else accesses them.
     unsafe fn finish(
         &self,
+        outputs: &Matrix,
         group: usize,
         sums: *const i32,
         rows: usize,
         (output, step): (*mut u8, usize),
     ) {
-        let block = &self.outputs.blocks()[group];
+        let block = &outputs.blocks()[group];
         if block.form == Form::Scalar {
             for channel in 0..block.channels {
                 for row in 0..rows {
                     // SAFETY: the caller's promises.
                     unsafe {
                         let sum = *sums.add(channel * PANEL_ROWS + row);
-                        *output.add(row * step + channel) =
-                            self.outputs.output(block, channel, sum);
+                        *output.add(row * step + channel) = outputs.output(block, channel, sum);
                     }
                 }
             }
