@@ -323,6 +323,8 @@ impl GraphImporter<'_, '_> {
             (Element::Float32 | Element::Int16, of_filter) if of_filter.becomes_int8() => {
                 self.as_float32(filter)
             }
+            // Products of two activations, of which converters make layers too.
+            (Element::Int16, Element::Int16) => self.as_float32(filter),
             (of_input, of_filter) => Err(Reason::new(format!(
                 "the HAL has no {of_filter:?} weights beside {of_input:?} activations"
             ))),
@@ -559,7 +561,14 @@ impl GraphImporter<'_, '_> {
         if !adjoint_x && self.dynamic_batch_matmul(x, y, adjoint_y, output)? {
             return Ok(());
         }
-        let is_wide = self.element(output)? == Element::Int16;
+        let of_output = self.element(output)?;
+        let has_channels = |tensor: usize| {
+            let quantization = self.tensor(tensor).quantization.as_ref();
+            quantization.is_some_and(|it| it.scales.len() > 1)
+        };
+        // The HAL has no 16 bits here, and no scales by channel.
+        let is_wide = of_output == Element::Int16
+            || of_output.is_quantized() && (has_channels(x) || has_channels(y));
         let is_hybrid = is_wide || self.element(x)? != self.element(y)?;
         let (mut x_operand, mut y_operand) = if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
