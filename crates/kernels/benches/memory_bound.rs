@@ -202,7 +202,7 @@ fn softmax<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
 fn quantized_softmax<const N: usize>(bencher: Bencher<'_, '_>) {
     let input = bytes(N);
     let (mut output, mut team) = (vec![0; N], Team::alone());
-    let softmax = QuantizedSoftmax::prepare([1, N, 1], 0.1, 1.0);
+    let softmax = QuantizedSoftmax::prepare(InstructionSet::best(), [1, N, 1], 0.1, 1.0);
     bencher
         .counter(BytesCount::new(2 * N))
         .bench_local(|| softmax.run(&mut team, &input, &mut output));

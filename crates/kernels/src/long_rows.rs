@@ -65,7 +65,7 @@ fn softmax_along_and_across() {
             let kernel = Softmax::prepare(set, sizes, 1.0, is_logarithm);
             asks("softmax", |team| kernel.run(team, &input, &[], &mut output));
         }
-        let kernel = QuantizedSoftmax::<u8>::prepare(sizes, 0.1, 1.0);
+        let kernel = QuantizedSoftmax::<u8>::prepare(set, sizes, 0.1, 1.0);
         let (input, mut output) = (vec![7; LENGTH], vec![0; LENGTH]);
         asks("quantized softmax", |team| kernel.run(team, &input, &mut output));
     }

@@ -1,9 +1,10 @@
 //! [`QuantizedSoftmax`].
 
+use crate::InstructionSet;
 use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
-use crate::vector::Byte;
+use crate::vector::{Byte, Isa, Kernel, Simd, functions, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -11,7 +12,10 @@ use std::ops::Range;
 /// as zero point.
 #[derive(Debug, Clone)]
 pub struct QuantizedSoftmax<T> {
+    isa: Isa,
     sizes: [usize; 3],
+    /// The exponent of one step.
+    step: f32,
     /// The exponentials of this many steps below the greatest element.
     powers: Box<[f32; 256]>,
     stored: PhantomData<T>,
@@ -33,13 +37,13 @@ impl<T: Byte> QuantizedSoftmax<T> {
     /// Of a tensor `[outer, length, inner]` of some scale, along its second axis. The result is the
     /// nearest stored number, or a step beside it where halves are concerned.
     #[allow(clippy::cast_possible_truncation)] // Rounded once.
-    pub fn prepare(sizes: [usize; 3], scale: f32, beta: f32) -> Self {
+    pub fn prepare(set: InstructionSet, sizes: [usize; 3], scale: f32, beta: f32) -> Self {
         let step = f64::from(scale) * f64::from(beta);
         let mut powers = Box::new([0.0; 256]);
         for (steps, power) in (0_u8..=255).zip(powers.iter_mut()) {
             *power = (-step * f64::from(steps)).exp() as f32;
         }
-        Self { sizes, powers, stored: PhantomData }
+        Self { isa: Isa::of(set), sizes, step: step as f32, powers, stored: PhantomData }
     }
 
     /// Computes the output.
@@ -47,8 +51,10 @@ impl<T: Byte> QuantizedSoftmax<T> {
     /// # Panics
     /// If a slice has not the size that was prepared for.
     pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let work =
-            |input: &[T], output: &mut [T], pace: &mut Pace<'_>| self.slice(input, output, pace);
+        let work = |input: &[T], output: &mut [T], pace: &mut Pace<'_>| match self.sizes[2] {
+            1 => self.isa.run(Row { step: self.step, input, output, pace }),
+            _ => self.slice(input, output, pace),
+        };
         for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 
@@ -82,4 +88,85 @@ impl<T: Byte> QuantizedSoftmax<T> {
             }
         }
     }
+}
+
+/// Elements side by side.
+struct Row<'a, 'p, T> {
+    /// The exponent of one step.
+    step: f32,
+    input: &'a [T],
+    output: &'a mut [T],
+    pace: &'a mut Pace<'p>,
+}
+
+impl<T: Byte> Kernel for Row<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { step, input, output, pace } = self;
+        let whole = input.len() - input.len() % S::LANES;
+        let ((input, last), (output, last_output)) =
+            (input.split_at(whole), output.split_at_mut(whole));
+        let mut greatest = simd.isplat(T::RANGE.0);
+        for block in pace.blocks(whole, 1) {
+            for input in input[block].chunks_exact(S::LANES) {
+                greatest = simd.imax(greatest, T::load(simd, input));
+            }
+        }
+        let mut lanes = [T::RANGE.0; 16];
+        simd.istore(greatest, &mut lanes);
+        let of_last = last.iter().map(|it| it.wide());
+        let greatest = of_last.chain(lanes).fold(T::RANGE.0, i32::max);
+        let powers = Powers::<S> { greatest: simd.isplat(greatest), step: simd.splat(step) };
+        // Two sums, so that additions need not wait for each other.
+        let mut sums = [simd.splat(0.0); 2];
+        for block in pace.blocks(whole, 1) {
+            let mut pairs = input[block].chunks_exact(2 * S::LANES);
+            for pair in pairs.by_ref() {
+                sums[0] = simd.add(sums[0], powers.of(simd, T::load(simd, pair)));
+                sums[1] = simd.add(sums[1], powers.of(simd, T::load(simd, &pair[S::LANES..])));
+            }
+            for single in pairs.remainder().chunks_exact(S::LANES) {
+                sums[0] = simd.add(sums[0], powers.of(simd, T::load(simd, single)));
+            }
+        }
+        let mut of_last = [0.0; 16];
+        simd.store(powers.of(simd, load_bytes_partial(simd, last)), &mut of_last);
+        // Only those count that are there.
+        of_last[last.len()..].fill(0.0);
+        let sum = simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.load(&of_last)));
+        let factor = simd.splat(256.0 / sum);
+        for block in pace.blocks(whole, 1) {
+            let outputs = output[block.clone()].chunks_exact_mut(S::LANES);
+            for (input, output) in input[block].chunks_exact(S::LANES).zip(outputs) {
+                let power = powers.of(simd, T::load(simd, input));
+                T::store(simd, stored::<S, T>(simd, power, factor), output);
+            }
+        }
+        let power = powers.of(simd, load_bytes_partial(simd, last));
+        store_bytes_partial(simd, stored::<S, T>(simd, power, factor), last_output);
+    }
+}
+
+/// What powers are of.
+struct Powers<S: Simd> {
+    greatest: S::I,
+    /// The exponent of one step.
+    step: S::F,
+}
+
+impl<S: Simd> Powers<S> {
+    #[inline(always)]
+    fn of(&self, simd: S, elements: S::I) -> S::F {
+        let below = simd.to_f32(simd.isub(elements, self.greatest));
+        functions::exp_of_negative(simd, simd.mul(below, self.step))
+    }
+}
+
+/// The nearest stored numbers of powers, halves going up.
+#[inline(always)]
+fn stored<S: Simd, T: Byte>(simd: S, powers: S::F, factor: S::F) -> S::I {
+    let steps = simd.floor(simd.fma(powers, factor, simd.splat(0.5)));
+    simd.iadd(simd.imin(simd.to_i32(steps), simd.isplat(255)), simd.isplat(T::RANGE.0))
 }

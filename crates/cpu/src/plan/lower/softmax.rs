@@ -25,10 +25,10 @@ pub(super) fn lower(
         }
         _ if is_logarithm => return Err(input.of_other_type("floats")),
         OperandType::TensorQuant8Asymm => {
-            Draft::new(node, QuantizedSoftmax::<u8>::prepare(sizes, scale, beta), of)
+            Draft::new(node, QuantizedSoftmax::<u8>::prepare(set, sizes, scale, beta), of)
         }
         OperandType::TensorQuant8AsymmSigned => {
-            Draft::new(node, QuantizedSoftmax::<i8>::prepare(sizes, scale, beta), of)
+            Draft::new(node, QuantizedSoftmax::<i8>::prepare(set, sizes, scale, beta), of)
         }
         _ => return Err(input.of_other_type("floats or 8-bit integers")),
     })
