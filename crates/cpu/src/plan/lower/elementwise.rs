@@ -72,11 +72,11 @@ pub(super) fn arithmetic(
             Draft::new(node, Pairs::prepare(set, shapes, sum), of)
         }
         (Operator::Mul, false) => {
-            let product = QuantizedProduct::<u8>::new(inputs, to, range);
+            let product = QuantizedProduct::<u8>::new(set, inputs, to, range);
             Draft::new(node, Pairs::prepare(set, shapes, product), of)
         }
         (Operator::Mul, true) => {
-            let product = QuantizedProduct::<i8>::new(inputs, to, range);
+            let product = QuantizedProduct::<i8>::new(set, inputs, to, range);
             Draft::new(node, Pairs::prepare(set, shapes, product), of)
         }
         (Operator::Div, _) => return Err(output.of_other_type("floats or TENSOR_INT32")),

@@ -9,6 +9,7 @@ mod sum;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use prelu::QuantizedPrelu;
 pub use product::QuantizedProduct;

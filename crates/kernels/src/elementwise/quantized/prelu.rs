@@ -39,7 +39,7 @@ impl<T: Byte> QuantizedPrelu<T> {
         }
         Self {
             above: TableMap::prepare(set, table),
-            below: QuantizedProduct::new([input, alpha], output, T::RANGE),
+            below: QuantizedProduct::new(set, [input, alpha], output, T::RANGE),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! uses the short variant only then.
 
 use super::Sign;
+use super::trial::{Variant, floats_that_agree};
 use crate::InstructionSet;
 use crate::broadcast::Operand;
 use crate::elementwise::pairs::{Broadcast, PairFunction};
@@ -23,19 +24,16 @@ const EXTRA_BITS: u32 = 20;
 #[derive(Debug, Clone)]
 pub struct QuantizedSum<T> {
     exact: Exact,
-    pub(super) variant: Variant,
+    pub(super) variant: Variant<Floats>,
     stored: PhantomData<T>,
 }
 
-/// How sums are computed.
+/// `x * of_a + (y * of_b + rest)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Variant {
-    /// One by one; for scales that no real model has.
-    Scalar,
-    /// In vectors of integers.
-    Integers,
-    /// In vectors of floats, which was found to give the same for all operands.
-    Floats { of_a: f32, of_b: f32, rest: f32 },
+pub(super) struct Floats {
+    of_a: f32,
+    of_b: f32,
+    rest: f32,
 }
 
 /// The sum by its definition.
@@ -60,32 +58,22 @@ impl<T: Byte> QuantizedSum<T> {
         let exact = Exact::new(inputs, output, sign, range);
         let mut prepared = Self { exact, variant: Variant::Scalar, stored: PhantomData };
         if exact.fits_vectors::<T>() {
-            prepared.variant = Variant::Integers;
             let scales = inputs.map(|input| f64::from(input.scale) / f64::from(output.scale));
-            if let Some(floats) = prepared.search(Isa::of(set), scales) {
-                prepared.variant = floats;
-            }
+            prepared.variant = prepared.search(Isa::of(set), scales);
         }
         prepared
     }
 
-    /// Factors for floats with which all sums are what they should be.
+    /// In floats, if there are numbers with which all sums are what they should be.
     #[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
-    fn search(&self, isa: Isa, scales: [f64; 2]) -> Option<Variant> {
+    fn search(&self, isa: Isa, scales: [f64; 2]) -> Variant<Floats> {
         // Results beyond 32 bits are not defined, and there are none with factors like these.
         if !scales.iter().all(|scale| *scale < 65_536.0) {
-            return None;
-        }
-        let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
-        let mut expected = vec![T::zeroed(); all.len() * all.len()];
-        for (x, expected) in all.iter().zip(expected.chunks_exact_mut(all.len())) {
-            let operands = [Operand::Same(*x), Operand::Elements(&all[..])];
-            self.exact.run(isa, Variant::Integers, operands, expected);
+            return Variant::Integers;
         }
         let [zero_of_a, zero_of_b, zero] = self.exact.zero_points.map(f64::from);
-        let mut found = vec![T::zeroed(); all.len()];
         // Slightly different factors shift the few sums that round to the other side.
-        for attempt in 0..27_u32 {
+        let numbers = (0..27_u32).map(|attempt| {
             let nudge = |place: u32, value: f64| {
                 let value = value as f32;
                 match attempt / place % 3 {
@@ -97,17 +85,11 @@ impl<T: Byte> QuantizedSum<T> {
             let sign = if self.exact.sign == Sign::Plus { 1.0 } else { -1.0 };
             let (of_a, of_b) = (nudge(1, scales[0]), nudge(3, scales[1] * sign));
             let rest = zero - zero_of_a * scales[0] - zero_of_b * scales[1] * sign;
-            let variant = Variant::Floats { of_a, of_b, rest: nudge(9, rest) };
-            let agrees = all.iter().zip(expected.chunks_exact(all.len())).all(|(x, expected)| {
-                let operands = [Operand::Same(*x), Operand::Elements(&all[..])];
-                self.exact.run(isa, variant, operands, &mut found);
-                found == expected
-            });
-            if agrees {
-                return Some(variant);
-            }
-        }
-        None
+            Floats { of_a, of_b, rest: nudge(9, rest) }
+        });
+        floats_that_agree(numbers, |variant, operands, output| {
+            self.exact.run::<T>(isa, variant, operands, output);
+        })
     }
 }
 
@@ -152,7 +134,7 @@ impl Exact {
     fn run<T: Byte>(
         &self,
         isa: Isa,
-        variant: Variant,
+        variant: Variant<Floats>,
         [a, b]: [Operand<'_, T>; 2],
         output: &mut [T],
     ) {
@@ -210,7 +192,7 @@ impl Exact {
 /// What one block is made of.
 struct Block<'a, T> {
     exact: &'a Exact,
-    variant: Variant,
+    variant: Variant<Floats>,
     a: Operand<'a, T>,
     b: Operand<'a, T>,
     output: &'a mut [T],
@@ -307,7 +289,7 @@ impl<T: Byte> Kernel for Block<'_, T> {
             Variant::Integers => {
                 for_each_vector!(simd, self, exact.range, |x, y| exact.vector(simd, x, y));
             }
-            Variant::Floats { of_a, of_b, rest } => {
+            Variant::Floats(Floats { of_a, of_b, rest }) => {
                 let (of_a, of_b) = (simd.splat(of_a), simd.splat(of_b));
                 let rest = simd.splat(rest);
                 for_each_vector!(simd, self, exact.range, |x, y| {

@@ -1,6 +1,7 @@
 //! Functions of all pairs of 8-bit numbers against their definitions.
 
-use super::sum::{Exact, Variant};
+use super::sum::{Exact, Floats};
+use super::trial::Variant;
 use super::*;
 use crate::InstructionSet;
 use crate::elementwise::Pairs;
@@ -55,7 +56,7 @@ fn check_sum<T: Byte>(
     output: Quantization,
     sign: Sign,
     range: (i32, i32),
-) -> Vec<Variant> {
+) -> Vec<Variant<Floats>> {
     let exact = Exact::new(inputs, output, sign, range);
     let expected = of_all(|x: T, y| exact.scalar(x, y));
     let check_with = |set| {
@@ -71,12 +72,24 @@ fn check_sum<T: Byte>(
     InstructionSet::available().map(check_with).collect()
 }
 
-fn check_product<T: Byte>(inputs: [Quantization; 2], output: Quantization, range: (i32, i32)) {
-    let product = QuantizedProduct::<T>::new(inputs, output, range);
-    let expected = of_all(|x, y| product.scalar(x, y));
-    for set in InstructionSet::available() {
+/// Gives how many instruction sets compute it in floats.
+fn check_product<T: Byte>(
+    inputs: [Quantization; 2],
+    output: Quantization,
+    range: (i32, i32),
+) -> usize {
+    let check_with = |set| {
+        let mut product = QuantizedProduct::<T>::new(set, inputs, output, range);
+        let expected = of_all(|x, y| product.scalar(x, y));
         check(set, &product, &expected);
-    }
+        let variant = product.variant;
+        if variant != Variant::Scalar {
+            product.variant = Variant::Integers;
+            check(set, &product, &expected);
+        }
+        usize::from(matches!(variant, Variant::Floats(_)))
+    };
+    InstructionSet::available().map(check_with).sum()
 }
 
 fn check_prelu<T: Byte>(inputs: [Quantization; 2], output: Quantization) {
@@ -121,14 +134,19 @@ proptest! {
 #[test]
 fn floats_serve_most_models() {
     let mut random = fastrand::Rng::with_seed(3);
-    let mut floats = 0;
+    let (mut floats, mut of_products) = (0, 0);
     for _ in 0..20 {
         let mut any = || quantization(0.02 + 0.1 * random.f32(), random.i32(-128..20));
         let variants = check_sum::<i8>([any(), any()], any(), Sign::Plus, (-128, 127));
-        floats += usize::from(matches!(variants.last(), Some(Variant::Floats { .. })));
+        floats += usize::from(matches!(variants.last(), Some(Variant::Floats(_))));
+        let (a, b, mut output) = (any(), any(), any());
+        // As much of the range is used as models use.
+        output.scale = a.scale * b.scale * (40.0 + 160.0 * random.f32());
+        of_products += check_product::<i8>([a, b], output, (-128, 127));
     }
-    println!("{floats} of 20");
-    assert!(floats >= 10, "{floats} of 20");
+    let all = 20 * InstructionSet::available().count();
+    println!("{floats} sums of 20, {of_products} products of {all}");
+    assert!(floats >= 10 && of_products >= all / 2, "{floats} of 20, {of_products} of {all}");
 }
 
 #[test]
@@ -167,7 +185,7 @@ fn products_by_hand() {
     let shape = [&[4][..], &[1][..]];
     for set in InstructionSet::available() {
         let inputs = [quantization(0.5, 10), quantization(0.25, 0)];
-        let product = QuantizedProduct::<u8>::new(inputs, quantization(1.0, 3), (0, 200));
+        let product = QuantizedProduct::<u8>::new(set, inputs, quantization(1.0, 3), (0, 200));
         let product = Pairs::prepare(set, shape, product);
         let mut output = [0; 4];
         product.run(&mut Team::alone(), &[10, 18, 0, 255], &[40], &mut output);
