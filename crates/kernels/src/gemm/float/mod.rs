@@ -152,9 +152,6 @@ pub(crate) struct Gemm {
     tiles_by_panel: usize,
 }
 
-/// Weights of at most this size are read again for each tile of rows.
-const FEW_BYTES: usize = 384 << 10;
-
 /// A task should take a few microseconds at least; a thread does 60 to 120 multiplications in a
 /// nanosecond.
 const LEAST_PRODUCTS: usize = 500_000;
@@ -206,7 +203,8 @@ impl Gemm {
         // there are weights.
         let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
         let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
-        let all_panels_stay = panel_bytes <= FEW_BYTES;
+        // The rest of the second cache is for what is read once.
+        let most = caches::second_bytes() / 4 * 3;
         let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
         let (tile_parts, panel_parts) = if is_even && is_by_rows {
             let tile_parts = parts.min(tiles);
@@ -215,11 +213,9 @@ impl Gemm {
             let panel_parts = parts.min(panels.count().max(1));
             ((parts / panel_parts).clamp(1, tiles), panel_parts)
         };
-        let tiles_by_panel = if all_panels_stay {
+        let tiles_by_panel = if panel_bytes <= most {
             1
         } else {
-            // The rest of the second cache is for the panel.
-            let most = caches::second_bytes() / 4 * 3;
             (most.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
         };
         let isa = Isa::of(set);
