@@ -97,6 +97,7 @@ impl Images {
         (bytemuck::cast_slice_mut(meanings), bytemuck::cast_slice_mut(ranges))
     }
 
+    /// Stores all images in one way or the other, and writes down what the 8-bit numbers stand for.
     fn store<T: Stored>(
         &self,
         team: &mut Team,
