@@ -272,8 +272,7 @@ def all_cases():
             yield f"{prefix}_{name.lower()}", lambda network=network, name=name: converted(*network(name))
     for name, network in (("resnet18", torchvision_network), ("mobilenet_v3_small", torchvision_network),
                           ("mobilevit_xxs", timm_network), ("vit_tiny_patch16_224", timm_network), ("BertModel", transformer),
-                          ("LlamaForCausalLM", transformer), ("SegformerForSemanticSegmentation", transformer),
-                          ("FunnelModel", transformer)):
+                          ("LlamaForCausalLM", transformer), ("SegformerForSemanticSegmentation", transformer)):
         for variant in RECIPES:
             yield (f"torch_{name.lower()}.{variant}",
                    lambda network=network, name=name, variant=variant: converted(*network(name), variant))
