@@ -3,11 +3,13 @@
 random weights, to be timed by peers.py.
 
     pip install -r ../tests/litert/requirements-torch.txt
-    python make_networks.py --out DIR [--only PATTERN]... [--list]
+    python make_networks.py --out DIR [--only PATTERN]... [--quantize RECIPE]... [--list]
 
 Of transformers whose layers are all alike some have fewer of them than published, and most have small vocabularies: what
 a layer takes does not change. The corpus of tests/litert has the same families in sizes for tests. A network that
-litert-torch cannot convert is named, and the others are made; files that are there are left as they are.
+litert-torch cannot convert is named, and the others are made; files that are there are left as they are. With --quantize
+each is quantized too, by a recipe of ai-edge-quantizer such as dynamic_wi8_afp32 or static_wi8_ai8; static ones are
+calibrated with one input of noise.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import time
 import warnings
 
 import litert_torch
+import numpy as np
 import torch
 
 logging.disable(logging.WARNING)
@@ -195,10 +198,47 @@ def spread_statistics(model):
                 torch.nn.init.uniform_(module.weight, 0.1, 0.3)
 
 
+def convert(name, make, path):
+    """Writes a network."""
+    torch.manual_seed(sum(name.encode()))
+    model, inputs = make()
+    spread_statistics(model)
+    part = path.with_suffix(".part")
+    litert_torch.convert(model.eval(), inputs).export(str(part))
+    part.rename(path)
+
+
+def quantize(path, recipe_name, to):
+    """Writes a network quantized by a recipe."""
+    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_quantizer import quantizer, recipe
+    tool = quantizer.Quantizer(str(path))
+    tool.load_quantization_recipe(getattr(recipe, recipe_name)())
+    result = None
+    if tool.need_calibration:
+        random, interpreter = np.random.default_rng(1), Interpreter(str(path))
+
+        def drawn(details):
+            shape, dtype = details["shape"], details["dtype"]
+            if np.issubdtype(dtype, np.floating):
+                return random.standard_normal(shape).astype(dtype)
+            return random.integers(0, 1000, shape).astype(dtype)
+
+        result = tool.calibrate({
+            signature: [{key: drawn(it) for key, it in
+                         interpreter.get_signature_runner(signature).get_input_details().items()}]
+            for signature in interpreter.get_signature_list()})
+    part = to.with_suffix(".part")
+    tool.quantize(result).export_model(str(part))
+    part.rename(to)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, help="the folder for the files")
     parser.add_argument("--only", action="append", metavar="PATTERN", help="names of networks, as a shell writes them")
+    parser.add_argument("--quantize", action="append", default=[], metavar="RECIPE",
+                        help="also quantized by this recipe of ai-edge-quantizer")
     parser.add_argument("--list", action="store_true", help="only say which there are")
     arguments = parser.parse_args()
     chosen = {name: make for name, make in networks()
@@ -214,21 +254,21 @@ def main():
     failed = 0
     for name, make in chosen.items():
         path = arguments.out / f"{name}.tflite"
-        if path.exists():
-            continue
-        start = time.monotonic()
-        torch.manual_seed(sum(name.encode()))
-        try:
-            model, inputs = make()
-            spread_statistics(model)
-            part = path.with_suffix(".part")
-            litert_torch.convert(model.eval(), inputs).export(str(part))
-            part.rename(path)
-        except Exception as error:      # Whatever a converter raises.
-            failed += 1
-            print(f"{name}: not converted: {str(error).splitlines()[0][:200]}", file=sys.stderr)
-            continue
-        print(f"{name}: {path.stat().st_size / 1e6:.1f} MB, {time.monotonic() - start:.0f} s", flush=True)
+        files = {path: lambda make=make: convert(name, make, path)}
+        for recipe in arguments.quantize:
+            to = arguments.out / f"{name}.{recipe}.tflite"
+            files[to] = lambda recipe=recipe, to=to: quantize(path, recipe, to)
+        for file, make_file in files.items():
+            if file.exists():
+                continue
+            start = time.monotonic()
+            try:
+                make_file()
+            except Exception as error:      # Whatever a converter raises.
+                failed += 1
+                print(f"{file.stem}: not made: {(str(error) or repr(error)).splitlines()[0][:200]}", file=sys.stderr)
+                continue
+            print(f"{file.stem}: {file.stat().st_size / 1e6:.1f} MB, {time.monotonic() - start:.0f} s", flush=True)
     return 1 if failed else 0
 
 
