@@ -30,6 +30,7 @@ use crate::convolution::Shape;
 use crate::convolution::quantized::{Block, FromSums, InputOffset, SumConvolution};
 use crate::disjoint::DisjointOutput;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::quantization::{Signedness, Sums, Weights};
 use crate::requantize::LANES;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Epilogue, LINE_BYTES, Line, Preparation, Team, TooLarge};
@@ -89,14 +90,16 @@ impl Convolution {
         let bias = preparation.copied(bias, "a bias")?;
         let products = SumConvolution::prepare(shape, weights, preparation)?;
         let of_channel = shape.taps() * shape.group_input_channels();
-        let weight_sums = preparation.derive(channels, |sums: &mut [i32], pace| {
-            for (sum, weights) in sums.iter_mut().zip(weights.chunks_exact(of_channel.max(1))) {
+        let weights = Weights { values: weights, signedness: Signedness::Signed, zero_point: 0 };
+        let sums = preparation.derive(channels, |all: &mut [Sums], pace| {
+            for (channel, sums) in all.iter_mut().enumerate() {
                 for part in pace.blocks(of_channel, 1) {
-                    let each = weights[part].iter().map(|it| i32::from(it.cast_signed()));
-                    *sum = each.fold(*sum, i32::wrapping_add);
+                    sums.add(weights, &weights.values[channel * of_channel..][part]);
                 }
             }
         })?;
+        let weight_sums =
+            preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
         let elements = shape.input[0] * shape.input[1] * shape.input_channels;
         let images = Images::new(isa, [shape.batch, elements], preparation.threads());
         let scaling = Scaling { isa, scales, bias, weight_sums, epilogue };
