@@ -11,12 +11,6 @@ use std::ops::Range;
 /// Elements of a block: of three operands of 4 bytes each, all fit into the first cache together.
 pub(crate) const BLOCK: usize = 2048;
 
-/// Elements that are brought together at once: for short rows calls to copy or fill memory would take longer than that.
-const PIECE: usize = 16;
-
-/// A block of an operand, and behind it room for what is written of a last piece.
-type Room<T> = MaybeUninit<[T; BLOCK + PIECE]>;
-
 /// Operands of one operation at most.
 pub(crate) const MOST_OPERANDS: usize = 6;
 
@@ -264,7 +258,7 @@ fn check_sizes<T>(operands: &[&[T]], of_walk: &[Strides]) {
 struct Gathered<'w, T, const N: usize> {
     walk: &'w Walk,
     operands: &'w [Strides],
-    slots: [Room<T>; N],
+    slots: [MaybeUninit<[T; BLOCK]>; N],
     /// The offset and number of steps of what is there.
     places: [Option<(usize, usize)>; N],
 }
@@ -324,7 +318,7 @@ impl Strides {
 /// # Safety
 /// If they are said to be there, a call with the same steps and unit wrote them into this room.
 unsafe fn gather<'r, T: Copy>(
-    room: &'r mut Room<T>,
+    room: &'r mut MaybeUninit<[T; BLOCK]>,
     operand: &[T],
     (steps, step): (usize, usize),
     (unit, within): (usize, usize),
@@ -336,33 +330,23 @@ unsafe fn gather<'r, T: Copy>(
     if !is_there {
         for index in 0..steps {
             let from = &operand[index * step..];
-            let to = first.wrapping_add(index * unit);
+            // SAFETY: within the room, as `length` is, and so below.
+            let to = unsafe { first.add(index * unit) };
             match within {
                 0 => {
-                    let piece = [from[0]; PIECE];
-                    for position in (0..unit).step_by(PIECE) {
-                        // SAFETY: the piece begins within the block, as `length` is, behind which there is room for another one.
-                        // What it writes beyond the row is the next row's, or behind the last one.
-                        unsafe { to.add(position).cast::<[T; PIECE]>().write_unaligned(piece) };
-                    }
+                    let element = from[0];
+                    // SAFETY: as above.
+                    (0..unit).for_each(|position| unsafe { to.add(position).write(element) });
                 }
                 1 => {
-                    assert!(from.len() >= unit, "a row of {unit} elements");
-                    let from = &from[..unit.next_multiple_of(PIECE).min(from.len())];
-                    let (pieces, last) = from.as_chunks::<PIECE>();
-                    for (number, piece) in pieces.iter().enumerate() {
-                        let to = to.wrapping_add(number * PIECE);
+                    for (position, element) in from[..unit].iter().enumerate() {
                         // SAFETY: as above.
-                        unsafe { to.cast::<[T; PIECE]>().write_unaligned(*piece) };
-                    }
-                    for (position, element) in last.iter().enumerate() {
-                        // SAFETY: within the block or the room behind it, as above.
-                        unsafe { to.add(pieces.len() * PIECE + position).write(*element) };
+                        unsafe { to.add(position).write(*element) };
                     }
                 }
                 _ => {
                     for position in 0..unit {
-                        // SAFETY: within the block, as `length` is.
+                        // SAFETY: as above.
                         unsafe { to.add(position).write(from[position * within]) };
                     }
                 }
