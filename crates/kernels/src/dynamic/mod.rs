@@ -104,7 +104,11 @@ impl Convolution {
         let images = Images::new(isa, [shape.batch, elements], preparation.threads());
         let scaling = Scaling { isa, scales, bias, weight_sums, epilogue };
         let layer = Self { shape: *shape, images, products, scaling };
-        preparation.check_scratch::<u8>(&[layer.scratch_bytes()])?;
+        let [of_bytes, of_meanings] = layer.image_lines();
+        let lines = of_bytes.checked_add(of_meanings);
+        let lines = lines.and_then(|it| it.checked_add(layer.products.scratch_lines()));
+        let lines = lines.ok_or(TooLarge::beyond_addresses("scratch memory"))?;
+        preparation.check_scratch::<Line>(&[lines])?;
         Ok(layer)
     }
 

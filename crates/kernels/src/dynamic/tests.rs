@@ -291,6 +291,28 @@ fn large_images_are_cut_into_parts_that_have_one_range() {
     compare(&shape, &input, true, Epilogue::NONE, random);
 }
 
+/// With more addresses of taps than a table has for a whole tile of rows, up to as many as it has, and more.
+#[test]
+fn filters_of_many_taps_that_are_no_run() {
+    let random = &mut fastrand::Rng::with_seed(4);
+    for (taps, groups, dilation) in [(129, 2, 1), (300, 3, 1), (1024, 1, 2), (1030, 2, 1)] {
+        let shape = Shape {
+            batch: 2,
+            input: [1, 40],
+            input_channels: 4 * groups,
+            output: [1, 11],
+            output_channels: 5 * groups,
+            filter: [1, taps],
+            stride: [1, 3],
+            dilation: [1, dilation],
+            padding_before: [0, taps * dilation / 2],
+            groups,
+        };
+        let input = rows_of(random, 2, 40 * shape.input_channels);
+        compare(&shape, &input, true, Epilogue::NONE, random);
+    }
+}
+
 #[test]
 fn values_by_hand() {
     // 0 to 255, each a step: q - zero is the input.
