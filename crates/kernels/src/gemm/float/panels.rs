@@ -62,8 +62,7 @@ impl Panels {
         bias: impl Fn(usize) -> f32,
         weight: impl Fn(usize, usize) -> f32,
     ) -> Result<Self, TooLarge> {
-        let panels = Self::at_run_time(blocking, depth, columns)?;
-        panels.packed(preparation, bias, |panel, width, rows, pace| {
+        Self::pack_by(preparation, blocking, depth, columns, bias, |panel, width, rows, pace| {
             for (k, row) in rows.chunks_exact_mut(width).enumerate() {
                 if pace.is_over(LOOK * width) {
                     return;
@@ -91,17 +90,25 @@ impl Panels {
         Ok(Self { blocking, depth, groups, group_columns, values: None })
     }
 
-    /// These panels with the biases entered, and with rows, which are so wide, that `rows` fills for each of them.
-    fn packed(
-        self,
+    /// Packs a bias for each column, and rows, which are so wide, that `rows` fills for each panel: those of the same columns of
+    /// all groups one after the other, beginning with the first group's.
+    pub(crate) fn pack_by(
         preparation: &mut Preparation,
+        blocking: Blocking,
+        depth: usize,
+        columns: [usize; 2],
         bias: impl Fn(usize) -> f32,
         mut rows: impl FnMut(&Panel, usize, &mut [f32], &mut Pace<'_>),
     ) -> Result<Self, TooLarge> {
-        let values = preparation.pack(self.count_values(), |values: &mut [f32], pace| {
-            for panel in self.all() {
-                let width = self.width(&panel);
-                let values = &mut values[panel.start..][..self.panel_values(&panel)];
+        let panels = Self::at_run_time(blocking, depth, columns)?;
+        let by_group = panels.panels_of_group();
+        let values = preparation.pack(panels.count_values(), |values: &mut [f32], pace| {
+            for index in (0..by_group)
+                .flat_map(|first| (0..panels.groups).map(move |group| group * by_group + first))
+            {
+                let panel = panels.panel(index);
+                let width = panels.width(&panel);
+                let values = &mut values[panel.start..][..panels.panel_values(&panel)];
                 let (biases, of_rows) = values.split_at_mut(width);
                 for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
                     *to = bias(column);
@@ -109,7 +116,7 @@ impl Panels {
                 rows(&panel, width, of_rows, pace);
             }
         })?;
-        Ok(Self { values: Some(values), ..self })
+        Ok(Self { values: Some(values), ..panels })
     }
 
     /// Packs columns, each panel by one thread.
@@ -152,10 +159,9 @@ impl Panels {
         bias: impl Fn(usize) -> f32,
         values: &[f32],
     ) -> Result<Self, TooLarge> {
-        let panels = Self::at_run_time(blocking, depth, columns)?;
         let isa = Isa::of(preparation.set());
         let matrix = Matrix { values, start: 0, stride: depth };
-        panels.packed(preparation, bias, |panel, width, rows, pace| {
+        Self::pack_by(preparation, blocking, depth, columns, bias, |panel, width, rows, pace| {
             turned_until(pace, isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
         })
     }

@@ -9,6 +9,7 @@
 //! mean square error among twelve pairs that were tried.
 #![allow(unsafe_code)]
 
+mod filter;
 mod tile_size;
 mod transform;
 
@@ -16,12 +17,16 @@ use super::{Layer, Pass};
 use crate::convolution::Shape;
 use crate::convolution::tiles::Tiles;
 use crate::disjoint::DisjointOutput;
+use crate::gemm::float::matrix::Matrix;
+use crate::gemm::float::pack::turned_until;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
 use crate::packing::product;
 use crate::parts::for_each_task;
 use crate::team::part;
 use crate::vector::Isa;
 use crate::{Images, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
+use filter::Filter;
+use std::marker::PhantomData;
 use std::ops::Range;
 pub(super) use tile_size::TileSize;
 use tile_size::with_transforms;
@@ -66,6 +71,8 @@ const LEAST_BLOCK: usize = 12;
 const BETWEEN_BYTES: usize = 2 << 20;
 /// A larger filter is read by all threads together.
 const MOST_FILTER_BYTES_BY_BLOCK: usize = 3 << 20;
+/// Multiplications that the transforms of a pair of channels take, about.
+const FILTER_WORK: usize = 200;
 /// A larger filter takes too much memory.
 const MOST_FILTER_BYTES: usize = 12 << 20;
 
@@ -88,28 +95,45 @@ fn cost_of(size: TileSize, shape: &Shape, lanes: usize) -> f64 {
     cost(shape, [size.points(), Tiles::new(size.output(), shape).count], lanes, transforms)
 }
 
-/// The transformed filter, `[points, outputs, inputs]`.
-fn transformed<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
+/// The transformed filter: for each point a product over the input channels. The output channels of a panel are transformed
+/// together, for all points.
+fn pack<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
     _: A,
-    weights: &[f32],
     shape: &Shape,
-) -> Result<Lines, TooLarge> {
+    filter: &[f32],
+    preparation: &mut Preparation,
+) -> Result<Panels, TooLarge> {
+    let (points, blocking) = (INPUT * INPUT, Blocking::of(preparation.set()));
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+    let most = blocking.columns().min(outputs);
+    let bytes =
+        if preparation.is_restoring() { 0 } else { points * most * inputs * size_of::<f32>() };
     // `Winograd::tile_size` has limited them.
-    let mut lines = Lines::try_with_bytes(INPUT * INPUT * inputs * outputs * size_of::<f32>())?;
-    let transformed = lines.elements_mut::<f32>();
-    for output in 0..outputs {
-        for input in 0..inputs {
-            let tap = |i, j| weights[((output * 3 + i) * 3 + j) * inputs + input];
-            let taps = std::array::from_fn(|i| std::array::from_fn(|j| tap(i, j)));
-            for (point, value) in
-                transform::filter::<A, INPUT, OUTPUT>(taps).as_flattened().iter().enumerate()
-            {
-                transformed[(point * outputs + output) * inputs + input] = *value;
+    let mut transformed = Lines::try_with_bytes(bytes)?;
+    let isa = Isa::of(preparation.set());
+    let columns = [points, outputs];
+    Panels::pack_by(
+        preparation,
+        blocking,
+        inputs,
+        columns,
+        |_| 0.0,
+        |panel, width, to, pace| {
+            let point = panel.group;
+            let first = panel.columns.start - point * outputs;
+            let count = panel.columns.len();
+            let transformed = transformed.elements_mut::<f32>();
+            if point == 0 && !pace.is_over(FILTER_WORK * count * inputs) {
+                let weights = &filter[first * 9 * inputs..][..count * 9 * inputs];
+                let filter =
+                    Filter { weights, inputs, to: transformed, transforms: PhantomData::<A> };
+                isa.run((filter, [(); INPUT], [(); OUTPUT]));
             }
-        }
-    }
-    Ok(lines)
+            let matrix =
+                Matrix { values: transformed, start: point * count * inputs, stride: inputs };
+            turned_until(pace, isa, &matrix, 0..count, inputs, [width; 2], to);
+        },
+    )
 }
 
 impl Winograd {
@@ -148,19 +172,8 @@ impl Winograd {
         let Some(size) = Self::tile_size(shape, set) else { return Ok(None) };
         let points = size.points();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        let transformed = if preparation.is_restoring() {
-            Lines::default()
-        } else {
-            with_transforms!(size, transforms => transformed(transforms, filter, shape)?)
-        };
-        let panels = Panels::pack_columns(
-            preparation,
-            Blocking::of(set),
-            inputs,
-            [points, outputs],
-            |_| 0.0,
-            transformed.elements(),
-        )?;
+        let panels =
+            with_transforms!(size, transforms => pack(transforms, shape, filter, preparation)?);
         let tiles = Tiles::new(size.output(), shape);
         let by_tile = points * (inputs + outputs) * size_of::<f32>();
         let blocks = tiles.count.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_BLOCK)).max(1);

@@ -102,25 +102,6 @@ impl Transforms<4, 2> for Two {
     }
 }
 
-/// The transformed filter of one pair of channels, `G g G'`, point by point.
-pub(super) fn filter<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
-    taps: [[f32; 3]; 3],
-) -> [[f32; INPUT]; INPUT] {
-    let rows = A::filter();
-    #[allow(clippy::cast_possible_truncation)] // Rounded once.
-    rows.map(|row| {
-        rows.map(|column| {
-            let mut sum = 0.0;
-            for (i, taps) in taps.iter().enumerate() {
-                for (j, &tap) in taps.iter().enumerate() {
-                    sum += row[i] * f64::from(tap) * column[j];
-                }
-            }
-            sum as f32
-        })
-    })
-}
-
 /// A transform of a tile whose addresses have been promised.
 pub(super) struct Promised<K, T, const INPUT: usize, const OUTPUT: usize>(K, T);
 
