@@ -14,6 +14,9 @@ type Row = (&'static str, usize, [usize; 3], bool);
 const ROWS: &[Row] = &[
     ("bert scores", 8, [128, 128, 64], true),
     ("bert context", 8, [128, 64, 128], false),
+    ("deit scores", 3, [197, 197, 64], true),
+    ("deit context", 3, [197, 64, 197], false),
+    ("tinyvit scores", 5, [196, 196, 32], true),
     ("one large", 1, [512, 512, 512], false),
     ("one large transposed", 1, [512, 512, 512], true),
 ];

@@ -186,10 +186,10 @@ fn quantized_max_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
     pool_bytes(bencher, set, HALVE, Reduction::Max);
 }
 
-/// bert's attention, and inception's classes.
-#[divan::bench(args = sets(), consts = [128, 1001])]
+/// The attentions of swin, bert and vit, and inception's classes.
+#[divan::bench(args = sets(), consts = [49, 128, 197, 1001])]
 fn softmax<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
-    let rows = 512 / (N / 128);
+    let rows = 65_536 / N;
     let input = floats(rows * N);
     let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
     let softmax = Softmax::prepare(set, [rows, N, 1], 1.0, false);

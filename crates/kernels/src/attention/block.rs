@@ -44,19 +44,6 @@ struct Memory<'a> {
     results: &'a mut [f32],
 }
 
-/// The panels that some columns are cut into: which columns, and the width of a row in whole vectors.
-fn panels(
-    blocking: Blocking,
-    columns: usize,
-) -> impl Iterator<Item = (Range<usize>, usize)> + Clone {
-    let width = blocking.columns();
-    (0..columns.div_ceil(width)).map(move |panel| {
-        let columns = panel * width..columns.min((panel + 1) * width);
-        let padded = columns.len().next_multiple_of(blocking.lanes);
-        (columns, padded)
-    })
-}
-
 impl<'a> Worker<'a> {
     pub(super) fn new(
         attention: &'a Attention,
@@ -110,7 +97,7 @@ impl<'a> Worker<'a> {
         self.copy_queries(group, rows.clone());
         if self.attention.blocks == 1 {
             // Each panel is used once, as long as it is in the first cache.
-            for (columns, padded) in panels(self.attention.blocking, keys.len()) {
+            for (columns, padded) in self.attention.blocking.panels(0..keys.len()) {
                 let column = columns.start;
                 self.pack_keys(group, keys.start, (columns, padded), 0);
                 self.multiply_keys(rows.len(), (0, column), [1, padded]);
@@ -175,7 +162,7 @@ impl<'a> Worker<'a> {
         if done >= wanted.len() {
             return;
         }
-        for (columns, padded) in panels(*blocking, wanted.len()).skip(done / blocking.columns()) {
+        for (columns, padded) in blocking.panels(0..wanted.len()).skip(done / blocking.columns()) {
             let at = columns.start * (1 + sizes.depth);
             self.pack_keys(group, wanted.start, (columns, padded), at);
         }
@@ -212,7 +199,7 @@ impl<'a> Worker<'a> {
         let (first, rows) = (first + wanted.start, wanted.len());
         let of_panel = 1 + self.attention.most_keys();
         let pace = &mut self.pace;
-        for (columns, padded) in panels(blocking, width) {
+        for (columns, padded) in blocking.panels(0..width) {
             let panel = &mut self.memory.values[columns.start * of_panel..][..of_panel * padded];
             panel[..padded].fill(0.0);
             let to = &mut panel[(1 + wanted.start) * padded..];
@@ -244,7 +231,7 @@ impl<'a> Worker<'a> {
         let Attention { blocking, sizes: Sizes { depth, .. }, .. } = *self.attention;
         // There may be more keys in the last panel: their scores are computed, and not looked at.
         let wanted = keys.div_ceil(blocking.columns());
-        let panels = panels(blocking, self.packed.count).take(wanted);
+        let panels = blocking.panels(0..self.packed.count).take(wanted);
         let whole = panels.clone().filter(|it| it.1 == blocking.columns()).count();
         if whole > 0 {
             self.multiply_keys(rows, (0, 0), [whole, blocking.columns()]);
@@ -288,7 +275,7 @@ impl<'a> Worker<'a> {
     fn multiply_values(&mut self, rows: usize, keys: usize, results: &mut [f32]) {
         let Attention { blocking, sizes, .. } = *self.attention;
         let (stride, of_panel) = (self.attention.score_stride(), 1 + self.attention.most_keys());
-        for (columns, padded) in panels(blocking, sizes.width) {
+        for (columns, padded) in blocking.panels(0..sizes.width) {
             let left = Left { values: self.memory.scores, rows, depth: keys, stride };
             let panel = &self.memory.values[columns.start * of_panel..][..(1 + keys) * padded];
             let to = (&mut results[columns.start..], self.attention.padded_width());

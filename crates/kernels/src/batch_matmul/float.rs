@@ -50,11 +50,16 @@ pub struct BatchMatmul {
     set: InstructionSet,
     isa: Isa,
     blocking: Blocking,
-    /// The tasks are parts of this: products, times panels of columns, times parts of the rows.
-    panels: usize,
+    /// Panels of columns that are packed together.
+    together: usize,
+    /// The tasks are parts of this: products, times groups of panels, times parts of the rows.
+    groups: usize,
     row_parts: usize,
     tasks: usize,
 }
+
+/// Values of the panels that are packed together: they stay in the second cache while rows are multiplied by all of them.
+const VALUES_TOGETHER: usize = 24 << 10;
 
 /// A panel is packed anew for each part of the rows; with that many rows it hardly matters.
 const ROWS_OF_PART: usize = 112;
@@ -86,7 +91,14 @@ impl BatchMatmul {
         let ([rows, columns, depth], count) = (sizes, output.starts.len());
         let blocking = Blocking::of(set);
         let panels = columns.div_ceil(blocking.columns());
-        let row_parts = if panels * count >= 2 * threads { 1 } else { rows.div_ceil(ROWS_OF_PART) };
+        let panel_values = depth.saturating_add(1).saturating_mul(blocking.columns());
+        let fewest = panels.div_ceil((VALUES_TOGETHER / panel_values).max(1));
+        // Enough for all threads, if there are.
+        let groups =
+            if threads == 1 { fewest } else { fewest.max((4 * threads).div_ceil(count.max(1))) };
+        let together = panels.div_ceil(groups.max(1)).max(1);
+        let groups = panels.div_ceil(together);
+        let row_parts = if groups * count >= 2 * threads { 1 } else { rows.div_ceil(ROWS_OF_PART) };
         let products = [rows, columns, depth, count].into_iter().fold(1, usize::saturating_mul);
         let parts = even_tasks((products / LEAST_PRODUCTS).max(threads), threads, 4);
         Self {
@@ -98,9 +110,10 @@ impl BatchMatmul {
             set,
             isa: Isa::of(set),
             blocking,
-            panels,
+            together,
+            groups,
             row_parts: row_parts.max(1),
-            tasks: parts.min((panels * count * row_parts).max(1)),
+            tasks: parts.min((groups * count * row_parts).max(1)),
         }
         .with_affordable_scratch()
     }
@@ -121,13 +134,14 @@ impl BatchMatmul {
         format!("gemm f32 {}", self.set)
     }
 
-    /// Values of scratch memory of a task: a panel, and a tile's rows if they have to be turned.
+    /// Values of scratch memory of a task: panels, and a tile's rows if they have to be turned.
     fn task_scratch(&self) -> (usize, usize) {
         let [_, columns, depth] = self.sizes;
-        let width = columns.next_multiple_of(self.blocking.lanes).min(self.blocking.columns());
-        let panel = (1 + depth) * width.max(1);
+        let width = columns.next_multiple_of(self.blocking.lanes);
+        let width = width.min(self.together.saturating_mul(self.blocking.columns()));
+        let panels = (1 + depth) * width.max(1);
         let tile = if self.left.transposed { depth * self.blocking.rows } else { 0 };
-        (panel, tile.next_multiple_of(16))
+        (panels.next_multiple_of(16), tile.next_multiple_of(16))
     }
 
     /// Computes the products.
@@ -159,18 +173,16 @@ impl BatchMatmul {
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
         let output = DisjointOutput::new(output);
         let (panel, tile) = self.task_scratch();
-        let pieces = self.output.starts.len() * self.panels * self.row_parts;
+        let of_product = self.groups * self.row_parts;
+        let pieces = self.output.starts.len() * of_product;
         for_each_task(team, self.tasks, (scratch, panel + tile), |task, scratch, stop| {
             let mut pace = Pace::new(stop);
             let (panel, tile) = scratch.split_at_mut(panel);
             for piece in part(pieces, self.tasks, task) {
-                let (product, of_product) = (
-                    piece / (self.panels * self.row_parts),
-                    piece % (self.panels * self.row_parts),
-                );
-                let width = self.blocking.columns();
-                let first = of_product / self.row_parts * width;
-                let rows = part(rows, self.row_parts, of_product % self.row_parts);
+                let (product, piece) = (piece / of_product, piece % of_product);
+                let width = self.together * self.blocking.columns();
+                let first = piece / self.row_parts * width;
+                let rows = part(rows, self.row_parts, piece % self.row_parts);
                 let columns = first..columns.min(first + width);
                 let operands = [left, right];
                 self.piece(product, [rows, columns], operands, &output, [panel, tile], &mut pace);
@@ -178,14 +190,14 @@ impl BatchMatmul {
         });
     }
 
-    /// Some rows of one panel of columns of one product.
+    /// Some rows of some columns, those of panels that are packed together, of one product.
     fn piece(
         &self,
         product: usize,
         [rows, columns]: [Range<usize>; 2],
         [left, right]: [&[f32]; 2],
         output: &DisjointOutput<'_, f32>,
-        [panel, scratch]: [&mut [f32]; 2],
+        [packed, scratch]: [&mut [f32]; 2],
         pace: &mut Pace<'_>,
     ) {
         let depth = self.sizes[2];
@@ -196,21 +208,28 @@ impl BatchMatmul {
             stride: layout.row_stride,
         };
         let (left, right) = (of(&self.left, left), of(&self.right, right));
-        let vectors = columns.len().div_ceil(lanes);
-        let width = vectors * lanes;
-        let (bias, weights) = panel.split_at_mut(width);
-        bias.fill(0.0);
-        if self.right.transposed {
-            let of = columns.clone();
-            pack::turned_until(pace, self.isa, &right, of, depth, [width; 2], weights);
-        } else {
-            pack::columns_until(pace, &right, depth, columns.clone(), width, weights);
+        let mut to = &mut *packed;
+        for (columns, width) in self.blocking.panels(columns.clone()) {
+            let (panel, rest) = to.split_at_mut((1 + depth) * width);
+            let (bias, weights) = panel.split_at_mut(width);
+            bias.fill(0.0);
+            if self.right.transposed {
+                pack::turned_until(pace, self.isa, &right, columns, depth, [width; 2], weights);
+            } else {
+                pack::columns_until(pace, &right, depth, columns, width, weights);
+            }
+            to = rest;
         }
-        let panel = &panel[..(1 + depth) * width];
+        // Those that are whole are multiplied together.
+        let whole = columns.len() / self.blocking.columns();
+        let (panels, last) = packed.split_at(whole * (1 + depth) * self.blocking.columns());
+        let last_columns = columns.start + whole * self.blocking.columns()..columns.end;
+        let last_vectors = last_columns.len().div_ceil(lanes);
+        let last = &last[..(1 + depth) * last_vectors * lanes];
         let tiles = rows.len().div_ceil(most_rows);
         for tile in 0..tiles {
             let of_tile = part(rows.len(), tiles, tile);
-            if pace.is_over(of_tile.len() * width * depth) {
+            if pace.is_over(of_tile.len() * columns.len() * depth) {
                 return;
             }
             let rows = rows.start + of_tile.start..rows.start + of_tile.end;
@@ -234,27 +253,37 @@ impl BatchMatmul {
                 }
             }
             let Layout { starts, row_stride, .. } = &self.output;
-            let tile = Tile {
-                segments,
+            let first = starts[product] + rows.start * row_stride;
+            let of_panels = |panels: &[f32], count, column, columns| Tile {
+                segments: &*segments,
                 offset: 0,
                 segment_depth: depth,
-                panel: panel.as_ptr(),
-                panels: 1,
+                panel: panels.as_ptr(),
+                panels: count,
                 ahead: [0; 2],
                 target: Target {
-                    output: output
-                        .pointer(starts[product] + rows.start * row_stride + columns.start),
+                    output: output.pointer(first + column),
                     output_stride: *row_stride,
                     residual: None,
                     residual_stride: 0,
-                    columns: columns.len(),
+                    columns,
                 },
                 epilogue: &self.epilogue,
             };
-            // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many
-            // rows and the bias; `run` has seen that the output has all rows and columns of all
+            let stop = Some(pace.stop());
+            // SAFETY: each segment was taken from a slice of `depth` values; the panels are slices of a bias and this many rows for
+            // each of them, whole ones if there are several; `run` has seen that the output has all rows and columns of all
             // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
-            unsafe { run_tile(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
+            unsafe {
+                if whole > 0 {
+                    let tile = of_panels(panels, whole, columns.start, self.blocking.columns());
+                    run_tile(self.isa, rows.len(), self.blocking.vectors, &tile, stop);
+                }
+                if last_vectors > 0 {
+                    let tile = of_panels(last, 1, last_columns.start, last_columns.len());
+                    run_tile(self.isa, rows.len(), last_vectors, &tile, stop);
+                }
+            }
         }
     }
 }

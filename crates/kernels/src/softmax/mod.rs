@@ -137,12 +137,13 @@ struct Slice<'a> {
     output: &'a mut [f32],
 }
 
-/// Writes `$value` for each vector `$x` of the input and `$y` of another slice to the output, and
-/// gives the greatest one of each lane.
+/// Writes `$value` for each vector `$x` of the input and `$y` of another slice to the output, but for a last one that is not
+/// whole, and gives the greatest one of each lane, and that last one, which is minus infinity beyond the input.
 macro_rules! greatest_of {
     ($simd:ident, $pace:ident, $input:ident, $other:expr, $output:ident,
      |$x:ident, $y:ident| $value:expr) => {{
-        let mut greatest = $simd.splat(f32::NEG_INFINITY);
+        let least = $simd.splat(f32::NEG_INFINITY);
+        let (mut greatest, mut last) = (least, least);
         let other: &[f32] = $other;
         for block in $pace.blocks($input.len(), 1) {
             let mut inputs = $input[block.clone()].chunks_exact(S::LANES);
@@ -155,16 +156,31 @@ macro_rules! greatest_of {
                 $simd.store(value, output);
                 greatest = $simd.max(value, greatest);
             }
-            if !inputs.remainder().is_empty() {
-                let $x = $simd.load_partial(inputs.remainder(), f32::NEG_INFINITY);
+            let rest = inputs.remainder();
+            if !rest.is_empty() {
+                let $x = $simd.load_partial(rest, f32::NEG_INFINITY);
                 let $y = $simd.load_partial(others.remainder(), 0.0);
-                let rest = outputs.into_remainder();
-                $simd.store_partial($value, rest);
-                greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
+                last = $simd.select(first_lanes($simd, rest.len()), $value, least);
+                greatest = $simd.max(last, greatest);
             }
         }
-        greatest
+        (greatest, last)
     }};
+}
+
+/// The first lanes of a vector, this many.
+#[inline(always)]
+fn first_lanes<S: Simd>(simd: S, count: usize) -> S::M {
+    const ONES_AND_ZEROS: [f32; 32] = {
+        let mut values = [0.0; 32];
+        let mut lane = 0;
+        while lane < 16 {
+            values[lane] = 1.0;
+            lane += 1;
+        }
+        values
+    };
+    simd.lt(simd.splat(0.0), simd.load(&ONES_AND_ZEROS[16 - count..]))
 }
 
 /// In each lane what is combined of all lanes that are multiples of `inner` before or behind it: those of the same place in a row.
@@ -181,37 +197,49 @@ fn folded<S: Simd>(simd: S, lanes: S::F, inner: usize, combine: impl Fn(f32, f32
     simd.load(&values)
 }
 
-/// Puts `exp(beta * (x * factor - greatest))` in the place of each value `x`, or the exponent if that is to be kept, and gives
-/// the sums of the powers by lane. The numbers are the factor, the greatest one of all `x * factor`, and beta.
+/// The exponent `beta * (x * factor - greatest)` and its power. The numbers are the factor, the greatest one of all
+/// `x * factor`, and beta.
+#[inline(always)]
+fn power<S: Simd>(simd: S, x: S::F, [factor, greatest, beta]: [S::F; 3]) -> [S::F; 2] {
+    let below = simd.mul(simd.sub(simd.mul(x, factor), greatest), beta);
+    [below, functions::exp_of_negative(simd, below)]
+}
+
+/// Puts the [`power`] of each value in its place, or the exponent if that is to be kept, and gives the sums of the powers by lane.
 #[inline(always)]
 pub(crate) fn powers<S: Simd>(
     simd: S,
     values: &mut [f32],
-    [factor, greatest, beta]: [S::F; 3],
+    numbers: [S::F; 3],
     keeps_exponents: bool,
     pace: &mut Pace<'_>,
 ) -> S::F {
-    let mut sum = simd.splat(0.0);
+    // Of two vectors in turn: constants fill the registers of some instruction sets, and a sum in memory takes long to come back.
+    let mut sums = [simd.splat(0.0); 2];
     let whole = values.len() - values.len() % S::LANES;
     let (values, last) = values.split_at_mut(whole);
     for block in pace.blocks(whole, 1) {
-        for value in values[block].chunks_exact_mut(S::LANES) {
-            let product = simd.mul(simd.load(value), factor);
-            let below = simd.mul(simd.sub(product, greatest), beta);
-            let power = functions::exp_of_negative(simd, below);
-            sum = simd.add(sum, power);
+        let mut pairs = values[block].chunks_exact_mut(2 * S::LANES);
+        for pair in &mut pairs {
+            let (first, second) = pair.split_at_mut(S::LANES);
+            let one = power(simd, simd.load(first), numbers);
+            let other = power(simd, simd.load(second), numbers);
+            sums = [simd.add(sums[0], one[1]), simd.add(sums[1], other[1])];
+            let kept = usize::from(!keeps_exponents);
+            simd.store(one[kept], first);
+            simd.store(other[kept], second);
+        }
+        for value in pairs.into_remainder().chunks_exact_mut(S::LANES) {
+            let [below, power] = power(simd, simd.load(value), numbers);
+            sums[0] = simd.add(sums[0], power);
             simd.store(if keeps_exponents { below } else { power }, value);
         }
     }
+    let mut sum = simd.add(sums[0], sums[1]);
     if let Some(first) = last.first() {
-        let product = simd.mul(simd.load_partial(last, *first), factor);
-        let below = simd.mul(simd.sub(product, greatest), beta);
-        let power = functions::exp_of_negative(simd, below);
-        let mut powers = [0.0; 16];
-        simd.store(power, &mut powers);
-        // Only those count that are there.
-        powers[last.len()..].fill(0.0);
-        sum = simd.add(sum, simd.load(&powers));
+        let [below, power] = power(simd, simd.load_partial(last, *first), numbers);
+        let there = first_lanes(simd, last.len());
+        sum = simd.add(sum, simd.select(there, power, simd.splat(0.0)));
         simd.store_partial(if keeps_exponents { below } else { power }, last);
     }
     sum
@@ -222,7 +250,7 @@ impl Slice<'_> {
     #[inline(always)]
     fn along_row<S: Simd>(self, simd: S, row: usize, mask: &[f32], pace: &mut Pace<'_>) {
         let Self { softmax, input, output } = self;
-        let greatest = match &softmax.adjustment {
+        let (greatest, mut last) = match &softmax.adjustment {
             None => greatest_of!(simd, pace, input, input, output, |x, _y| x),
             Some(Adjustment { factor, mask: None }) => {
                 let factor = simd.splat(*factor);
@@ -241,22 +269,27 @@ impl Slice<'_> {
             _ => folded(simd, greatest, inner, |a, b| if b > a { b } else { a }),
         };
         let numbers = [simd.splat(1.0), greatest, simd.splat(softmax.beta)];
-        let sums = powers(simd, output, numbers, softmax.is_logarithm, pace);
+        let (outputs, rest) = output.split_at_mut(output.len() - output.len() % S::LANES);
+        let mut sums = powers(simd, outputs, numbers, softmax.is_logarithm, pace);
+        // The last ones stay in a register: what was stored a moment ago as a part of a vector is slow to load.
+        if !rest.is_empty() {
+            let [below, power] = power(simd, last, numbers);
+            let there = first_lanes(simd, rest.len());
+            sums = simd.add(sums, simd.select(there, power, simd.splat(0.0)));
+            last = if softmax.is_logarithm { below } else { power };
+        }
         let sums = match inner {
             1 => simd.splat(simd.sum(sums)),
             _ => folded(simd, sums, inner, |a, b| a + b),
         };
-        let (outputs, last) = output.split_at_mut(output.len() - output.len() % S::LANES);
-        let whole = outputs.len();
         let (factor, offset) = softmax.last_step(simd, sums);
-        for block in pace.blocks(whole, 1) {
+        for block in pace.blocks(outputs.len(), 1) {
             for output in outputs[block].chunks_exact_mut(S::LANES) {
                 simd.store(simd.fma(simd.load(output), factor, offset), output);
             }
         }
-        if !last.is_empty() {
-            let rest = simd.fma(simd.load_partial(last, 0.0), factor, offset);
-            simd.store_partial(rest, last);
+        if !rest.is_empty() {
+            simd.store_partial(simd.fma(last, factor, offset), rest);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::team::Stop;
 use crate::unrolled::unrolled;
 use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
+use std::ops::Range;
 
 /// How large a tile may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,18 @@ impl Blocking {
     /// Columns of a panel.
     pub(crate) fn columns(self) -> usize {
         self.vectors * self.lanes
+    }
+
+    /// The panels that some columns are cut into: which columns, and the width of a row in whole vectors.
+    pub(crate) fn panels(
+        self,
+        columns: Range<usize>,
+    ) -> impl Iterator<Item = (Range<usize>, usize)> + Clone {
+        columns.clone().step_by(self.columns()).map(move |first| {
+            let columns = first..columns.end.min(first + self.columns());
+            let padded = columns.len().next_multiple_of(self.lanes);
+            (columns, padded)
+        })
     }
 }
 

@@ -22,6 +22,8 @@ mod panels;
 mod split;
 mod tile;
 #[cfg(target_arch = "x86_64")]
+mod turn_avx2;
+#[cfg(target_arch = "x86_64")]
 mod turn_avx512;
 
 pub use epilogue::Epilogue;

@@ -2,7 +2,7 @@
 
 use super::matrix::Matrix;
 #[cfg(target_arch = "x86_64")]
-use super::turn_avx512;
+use super::{turn_avx2, turn_avx512};
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
@@ -44,6 +44,8 @@ pub(crate) fn turned_until(
         let done = match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, stride, to),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => turn_avx2::blocks(matrix, rows.clone(), depth, stride, to),
             _ => [0, 0],
         };
         isa.run(Turned { matrix, rows, depth, width, stride, done, to });
