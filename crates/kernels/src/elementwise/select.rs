@@ -36,7 +36,7 @@ impl Select {
         Self { isa: Isa::of(set), walk: Walk::new(&shapes), element_size, tables }
     }
 
-    fn choose<T: Pod + Send + Sync>(
+    fn choose<T: Bits>(
         &self,
         team: &mut Team,
         conditions: &[u8],
@@ -73,7 +73,26 @@ struct Block<'a, T> {
     output: &'a mut [T],
 }
 
-impl<T: Copy> Kernel for Block<'_, T> {
+/// An integer as large as an element.
+trait Bits: Pod + Send + Sync {
+    /// One of two, by arithmetic: of a condition the compiler makes a choice between two addresses, and gathers what is there.
+    fn chosen(condition: bool, then: Self, other: Self) -> Self;
+}
+
+macro_rules! bits {
+    ($($T:ty),*) => {
+        $(impl Bits for $T {
+            #[inline(always)]
+            fn chosen(condition: bool, then: Self, other: Self) -> Self {
+                let mask = <$T>::from(condition).wrapping_neg();
+                then & mask | other & !mask
+            }
+        })*
+    };
+}
+bits!(u8, u16, u32, u64);
+
+impl<T: Bits> Kernel for Block<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -85,7 +104,7 @@ impl<T: Copy> Kernel for Block<'_, T> {
                 for ((output, condition), (then, other)) in
                     output.iter_mut().zip($conditions).zip($then.zip($other))
                 {
-                    *output = if *condition != 0 { *then } else { *other };
+                    *output = T::chosen(*condition != 0, *then, *other);
                 }
             };
         }
