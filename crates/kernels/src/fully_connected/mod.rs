@@ -5,7 +5,6 @@
 //! [`dynamic`](crate::dynamic).
 #![allow(unsafe_code)]
 
-mod short_rows;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -19,7 +18,6 @@ use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
-use short_rows::ShortRows;
 use stream::{MOST_VECTORS, Stream, Weights};
 
 /// How weights are kept.
@@ -54,7 +52,6 @@ pub struct Sizes {
 #[derive(Debug)]
 enum Method {
     Gemm(PackedProduct),
-    Short(ShortRows),
     Stream(Row),
 }
 
@@ -93,7 +90,7 @@ impl PreparedKernel for FullyConnected {
     fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Gemm(product) => product.scratch_bytes(),
-            Method::Short(_) | Method::Stream(_) => 0,
+            Method::Stream(_) => 0,
         }
     }
 
@@ -148,9 +145,6 @@ impl FullyConnected {
                 }
             };
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
-        } else if ShortRows::suits(sizes, set) {
-            let layer = Layer { filter: weights, bias, epilogue };
-            Method::Short(ShortRows::new(sizes, layer, preparation)?)
         } else {
             let row_bytes = inputs.saturating_mul(size_of::<f32>());
             let bytes = rows.saturating_mul(row_bytes);
@@ -171,7 +165,6 @@ impl FullyConnected {
     pub fn kernel(&self) -> String {
         let algorithm = match &self.method {
             Method::Gemm(product) => product.name(),
-            Method::Short(_) => "rows side by side",
             Method::Stream(row) if row.halves.is_some() => "gemv with f16 weights",
             Method::Stream(_) => "gemv",
         };
@@ -199,7 +192,6 @@ impl FullyConnected {
                 let output = ImageMut::contiguous(output, units);
                 product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
-            Method::Short(short) => short.run(team, input, residual, output),
             Method::Stream(row) => {
                 assert!(input.len() >= inputs, "the input is too small");
                 assert!(output.len() >= units, "the output is too small");

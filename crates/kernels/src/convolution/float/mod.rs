@@ -2,6 +2,7 @@
 
 mod narrow;
 mod pass;
+mod short_rows;
 pub(crate) mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,6 +16,7 @@ use crate::of_images::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use narrow::Narrow;
 pub(crate) use pass::Pass;
+use short_rows::ShortRows;
 use taps::{Access, Taps};
 pub use volume::{Convolution3d, Depth};
 use winograd::Winograd;
@@ -33,6 +35,8 @@ enum Method {
     Product { product: PackedProduct, access: Access, zeros: Vec<f32> },
     /// A tile of pixels of an image of few channels, row by row of it.
     Narrow(Narrow),
+    /// Pixels of a few values each, several in a vector.
+    Short(ShortRows),
     /// Transforms around products of fewer values.
     Winograd(Winograd),
 }
@@ -56,6 +60,9 @@ impl Method {
         let [segments, segment_depth] = access.segments(shape);
         let sizes = few_columns::Sizes { columns: shape.output_channels, segments, segment_depth };
         let is_few = shape.groups == 1 && access != Access::Copies && FewColumns::suits(set, sizes);
+        if !is_few && is_contiguous && ShortRows::suits(shape, set) {
+            return ShortRows::new(shape, layer, preparation).map(Self::Short);
+        }
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
         if !is_few && access != Access::Plain && Narrow::suits(shape, is_contiguous) {
@@ -114,7 +121,7 @@ impl Convolution {
                 return format!("{before}{}{behind} f32 {}", product.name(), self.set);
             }
             Method::Winograd(_) => "winograd",
-            Method::Narrow(_) => "direct",
+            Method::Narrow(_) | Method::Short(_) => "direct",
         };
         format!("{algorithm} f32 {}", self.set)
     }
@@ -138,6 +145,7 @@ impl ImageKernel for Convolution {
                 product.run(team, Arguments { rows: &rows, residual, output, scratch });
             }
             Method::Narrow(narrow) => narrow.run(team, images, scratch),
+            Method::Short(short) => short.run(team, images),
             Method::Winograd(winograd) => winograd.run(team, images, scratch),
         }
     }
@@ -146,6 +154,7 @@ impl ImageKernel for Convolution {
         match &self.method {
             Method::Product { product, .. } => product.scratch_bytes(),
             Method::Narrow(narrow) => narrow.scratch_bytes(),
+            Method::Short(_) => 0,
             Method::Winograd(winograd) => winograd.scratch_bytes(),
         }
     }
