@@ -3,7 +3,7 @@
 
 use crate::convolution::quantized::SumConvolution;
 use crate::disjoint::DisjointOutput;
-use crate::parts::TASKS_BY_THREAD;
+use crate::parts::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd, store_bytes_partial};
 use crate::{LINE_BYTES, Line, Team};
@@ -40,8 +40,7 @@ pub(super) struct Images {
 
 impl Images {
     pub(super) fn new(isa: Isa, [count, elements]: [usize; 2], threads: usize) -> Self {
-        let most = if threads > 1 { threads.saturating_mul(TASKS_BY_THREAD) } else { 1 };
-        let tasks = (count.saturating_mul(elements) / ELEMENTS_PER_TASK).clamp(1, most);
+        let tasks = shared_tasks(count.saturating_mul(elements), ELEMENTS_PER_TASK, threads);
         let parts = (tasks / count.max(1)).max(1);
         Self { isa, count, elements, parts, tasks: tasks.min(count * parts).max(1) }
     }
