@@ -17,6 +17,9 @@ const ROWS: &[Row] = &[
     ("deit scores", 3, [197, 197, 64], true),
     ("deit context", 3, [197, 64, 197], false),
     ("tinyvit scores", 5, [196, 196, 32], true),
+    ("one column, shallow", 1, [512, 1, 16], false),
+    ("one column", 1, [512, 1, 64], false),
+    ("one column, deep", 1, [512, 1, 512], false),
     ("one large", 1, [512, 512, 512], false),
     ("one large transposed", 1, [512, 512, 512], true),
 ];

@@ -45,6 +45,9 @@ pub struct BatchMatmul {
     sizes: [usize; 3],
     left: Layout,
     right: Layout,
+    /// Whether these are products of a single column, computed as those of a single row with the factors exchanged and turned: so
+    /// vectors are along what is long. The layout of the output is still that of a column.
+    is_exchanged: bool,
     output: Layout,
     epilogue: Epilogue,
     set: InstructionSet,
@@ -87,7 +90,14 @@ impl BatchMatmul {
         assert_eq!(right.starts.len(), count, "right matrices");
         assert!(!output.transposed, "an output cannot be transposed");
         check_disjoint(&output, sizes);
-        let (sizes, [left, right, output]) = with_shared_factors(sizes, [left, right, output]);
+        let (mut sizes, [mut left, mut right, output]) =
+            with_shared_factors(sizes, [left, right, output]);
+        let is_exchanged = sizes[1] == 1;
+        if is_exchanged {
+            sizes = [sizes[1], sizes[0], sizes[2]];
+            let turned = |layout: Layout| Layout { transposed: !layout.transposed, ..layout };
+            (left, right) = (turned(right), turned(left));
+        }
         let ([rows, columns, depth], count) = (sizes, output.starts.len());
         let blocking = Blocking::of(set);
         let panels = columns.div_ceil(blocking.columns());
@@ -105,6 +115,7 @@ impl BatchMatmul {
             sizes,
             left,
             right,
+            is_exchanged,
             output,
             epilogue,
             set,
@@ -141,7 +152,13 @@ impl BatchMatmul {
         let width = width.min(self.together.saturating_mul(self.blocking.columns()));
         let panels = (1 + depth) * width.max(1);
         let tile = if self.left.transposed { depth * self.blocking.rows } else { 0 };
+        let tile = tile.saturating_add(if self.is_spread() { width } else { 0 });
         (panels.next_multiple_of(16), tile.next_multiple_of(16))
+    }
+
+    /// Whether the values of a row that is computed go to places at a distance from each other.
+    fn is_spread(&self) -> bool {
+        self.is_exchanged && self.output.row_stride != 1
     }
 
     /// Computes the products.
@@ -157,6 +174,7 @@ impl BatchMatmul {
         scratch: &mut [Line],
     ) {
         let [rows, columns, depth] = self.sizes;
+        let [left, right] = if self.is_exchanged { [right, left] } else { [left, right] };
         let stored = |layout: &Layout, [rows, columns]: [usize; 2]| {
             layout.values_needed(if layout.transposed { [columns, rows] } else { [rows, columns] })
         };
@@ -165,7 +183,8 @@ impl BatchMatmul {
             right.len() >= stored(&self.right, [depth, columns]),
             "the right operand is too small"
         );
-        assert!(output.len() >= stored(&self.output, [rows, columns]), "the output is too small");
+        let of_output = if self.is_exchanged { [columns, rows] } else { [rows, columns] };
+        assert!(output.len() >= stored(&self.output, of_output), "the output is too small");
         if rows == 0 || columns == 0 {
             return;
         }
@@ -208,6 +227,8 @@ impl BatchMatmul {
             stride: layout.row_stride,
         };
         let (left, right) = (of(&self.left, left), of(&self.right, right));
+        let (spread, scratch) =
+            scratch.split_at_mut(if self.is_spread() { columns.len() } else { 0 });
         let mut to = &mut *packed;
         for (columns, width) in self.blocking.panels(columns.clone()) {
             let (panel, rest) = to.split_at_mut((1 + depth) * width);
@@ -253,7 +274,14 @@ impl BatchMatmul {
                 }
             }
             let Layout { starts, row_stride, .. } = &self.output;
-            let first = starts[product] + rows.start * row_stride;
+            let first = output.pointer(match self.is_exchanged {
+                true => starts[product],
+                false => starts[product] + rows.start * row_stride,
+            });
+            let first = match self.is_spread() {
+                true => spread.as_mut_ptr(),
+                false => first.wrapping_add(columns.start),
+            };
             let of_panels = |panels: &[f32], count, column, columns| Tile {
                 segments: &*segments,
                 offset: 0,
@@ -262,7 +290,7 @@ impl BatchMatmul {
                 panels: count,
                 ahead: [0; 2],
                 target: Target {
-                    output: output.pointer(first + column),
+                    output: first.wrapping_add(column),
                     output_stride: *row_stride,
                     residual: None,
                     residual_stride: 0,
@@ -273,17 +301,24 @@ impl BatchMatmul {
             let stop = Some(pace.stop());
             // SAFETY: each segment was taken from a slice of `depth` values; the panels are slices of a bias and this many rows for
             // each of them, whole ones if there are several; `run` has seen that the output has all rows and columns of all
-            // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
+            // matrices, which `prepare` has seen to be disjoint, unless there is one row, which is spread from scratch memory for
+            // these columns; each tile is computed once.
             unsafe {
                 if whole > 0 {
-                    let tile = of_panels(panels, whole, columns.start, self.blocking.columns());
+                    let tile = of_panels(panels, whole, 0, self.blocking.columns());
                     run_tile(self.isa, rows.len(), self.blocking.vectors, &tile, stop);
                 }
                 if last_vectors > 0 {
-                    let tile = of_panels(last, 1, last_columns.start, last_columns.len());
+                    let before = last_columns.start - columns.start;
+                    let tile = of_panels(last, 1, before, last_columns.len());
                     run_tile(self.isa, rows.len(), last_vectors, &tile, stop);
                 }
             }
+        }
+        for (column, value) in columns.zip(spread) {
+            let place = self.output.starts[product] + column * self.output.row_stride;
+            // SAFETY: as above; each column is one piece's.
+            unsafe { output.slice(place, 1)[0] = *value };
         }
     }
 }

@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn a_product_is_the_sums_of_products(
-        rows in 0_usize..40, columns in 0_usize..70, depth in 0_usize..30, count in 0_usize..4,
+        rows in 0_usize..40, columns in prop_oneof![4 => 0_usize..70, 1 => Just(1)], depth in 0_usize..30, count in 0_usize..4,
         transposed: [bool; 2], share_right: bool, threads in 1_usize..4, seed: u64,
     ) {
         let stored = |transposed, [rows, columns]: [usize; 2]| {
@@ -69,6 +69,8 @@ fn heads_of_an_attention_are_side_by_side() {
     };
     check([20, 20, 8], &[heads(8, false), heads(8, true), heads(20, false)], 2, 1);
     check([150, 8, 20], &[heads(20, false), heads(8, false), heads(8, false)], 2, 2);
+    // Heads of one value.
+    check([150, 1, 20], &[heads(20, false), heads(1, false), heads(1, false)], 2, 3);
 }
 
 #[test]
