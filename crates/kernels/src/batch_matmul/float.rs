@@ -274,13 +274,9 @@ impl BatchMatmul {
                 }
             }
             let Layout { starts, row_stride, .. } = &self.output;
-            let first = output.pointer(match self.is_exchanged {
-                true => starts[product],
-                false => starts[product] + rows.start * row_stride,
-            });
             let first = match self.is_spread() {
                 true => spread.as_mut_ptr(),
-                false => first.wrapping_add(columns.start),
+                false => output.pointer(starts[product] + rows.start * row_stride + columns.start),
             };
             let of_panels = |panels: &[f32], count, column, columns| Tile {
                 segments: &*segments,

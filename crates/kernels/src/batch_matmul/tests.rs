@@ -42,7 +42,8 @@ proptest! {
 
     #[test]
     fn a_product_is_the_sums_of_products(
-        rows in 0_usize..40, columns in prop_oneof![4 => 0_usize..70, 1 => Just(1)], depth in 0_usize..30, count in 0_usize..4,
+        rows in 0_usize..40, columns in prop_oneof![4 => 0_usize..70, 1 => Just(1)],
+        depth in 0_usize..30, count in 0_usize..4,
         transposed: [bool; 2], share_right: bool, threads in 1_usize..4, seed: u64,
     ) {
         let stored = |transposed, [rows, columns]: [usize; 2]| {

@@ -8,7 +8,7 @@ use crate::InstructionSet;
 use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
-use crate::vector::{Isa, Kernel, Simd, functions};
+use crate::vector::{Isa, Kernel, MOST_LANES, Simd, functions};
 pub use quantized::QuantizedSoftmax;
 
 /// Elements from which on a second thread is worth waking; an exponential takes about half a nanosecond.
@@ -171,16 +171,16 @@ macro_rules! greatest_of {
 /// The first lanes of a vector, this many.
 #[inline(always)]
 fn first_lanes<S: Simd>(simd: S, count: usize) -> S::M {
-    const ONES_AND_ZEROS: [f32; 32] = {
-        let mut values = [0.0; 32];
+    const ONES_AND_ZEROS: [f32; 2 * MOST_LANES] = {
+        let mut values = [0.0; 2 * MOST_LANES];
         let mut lane = 0;
-        while lane < 16 {
+        while lane < MOST_LANES {
             values[lane] = 1.0;
             lane += 1;
         }
         values
     };
-    simd.lt(simd.splat(0.0), simd.load(&ONES_AND_ZEROS[16 - count..]))
+    simd.lt(simd.splat(0.0), simd.load(&ONES_AND_ZEROS[MOST_LANES - count..]))
 }
 
 /// In each lane what is combined of all lanes that are multiples of `inner` before or behind it: those of the same place in a row.

@@ -33,6 +33,9 @@ pub(crate) use sse2::Sse2 as Portable;
 /// Adding it to a number from 0 to itself leaves no bits for a fraction.
 const ROUNDER: f32 = 8_388_608.0;
 
+/// The most numbers of 32 bits that a vector has.
+pub(crate) const MOST_LANES: usize = 16;
+
 /// Numbers of a vector [`Simd::W`].
 pub const WORDS: usize = 16;
 

@@ -8,11 +8,8 @@ use crate::gemm::float::Epilogue;
 use crate::packing::PackedValues;
 use crate::parts::{Cut, for_each_part};
 use crate::team::Pace;
-use crate::vector::{Isa, Kernel, Simd};
+use crate::vector::{Isa, Kernel, MOST_LANES, Simd};
 use crate::{Images, InstructionSet, Preparation, Team, TooLarge};
-
-/// The most lanes of a vector.
-const MOST_LANES: usize = 16;
 
 /// A task should take a few microseconds at least; a thread does some eight multiplications in a nanosecond here.
 const LEAST_PRODUCTS: usize = 40_000;

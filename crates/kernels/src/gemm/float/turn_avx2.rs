@@ -1,4 +1,4 @@
-//! Squares of a matrix, turned in registers of 256 bits.
+//! Blocks of eight rows and four columns of a matrix, turned in registers of 256 bits.
 #![allow(unsafe_code)]
 
 use super::matrix::Matrix;

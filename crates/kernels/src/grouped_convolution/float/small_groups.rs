@@ -15,7 +15,7 @@ use crate::parts::{for_each_task, shared_tasks};
 use crate::team::{Pace, part};
 use crate::unrolled::unrolled;
 use crate::vector::pointers::store;
-use crate::vector::{Isa, Kernel, Simd};
+use crate::vector::{Isa, Kernel, MOST_LANES, Simd};
 use crate::{Images, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 
@@ -31,9 +31,6 @@ const LEAST_ROWS: usize = 6;
 /// A task should take a few microseconds at least; a thread does some 30 multiplications in a
 /// nanosecond here.
 const LEAST_PRODUCTS: usize = 100_000;
-
-/// The most lanes of a vector.
-const MOST_LANES: usize = 16;
 
 /// A grouped convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]

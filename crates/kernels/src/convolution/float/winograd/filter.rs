@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 /// Transforms the filters of some output channels, `G g G'`: from `[outputs, 3, 3, inputs]` to `[points, outputs, inputs]`,
 /// in double precision and then rounded.
-pub(super) struct Filter<'a, A> {
+pub(super) struct Filter<'a, A, const INPUT: usize, const OUTPUT: usize> {
     pub(super) weights: &'a [f32],
     pub(super) inputs: usize,
     pub(super) to: &'a mut [f32],
@@ -17,14 +17,14 @@ pub(super) struct Filter<'a, A> {
 const LANES: usize = 8;
 
 impl<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize> Kernel
-    for (Filter<'_, A>, [(); INPUT], [(); OUTPUT])
+    for Filter<'_, A, INPUT, OUTPUT>
 {
     type Output = ();
 
     #[inline(always)]
     #[allow(clippy::needless_range_loop)] // Of more than one array; and closures would not have the instructions.
     fn run<S: Simd>(self, _: S) {
-        let Filter { weights, inputs, to, .. } = self.0;
+        let Self { weights, inputs, to, .. } = self;
         let rows = A::filter();
         let outputs = weights.len() / (9 * inputs);
         for (output, weights) in weights.chunks_exact(9 * inputs).enumerate() {

@@ -127,7 +127,7 @@ fn pack<A: Transforms<INPUT, OUTPUT>, const INPUT: usize, const OUTPUT: usize>(
                 let weights = &filter[first * 9 * inputs..][..count * 9 * inputs];
                 let filter =
                     Filter { weights, inputs, to: transformed, transforms: PhantomData::<A> };
-                isa.run((filter, [(); INPUT], [(); OUTPUT]));
+                isa.run::<Filter<'_, A, INPUT, OUTPUT>>(filter);
             }
             let matrix =
                 Matrix { values: transformed, start: point * count * inputs, stride: inputs };
