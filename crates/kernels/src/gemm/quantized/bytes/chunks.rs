@@ -53,130 +53,147 @@ fn take(pair: &mut [i16]) -> [i16; 2] {
 }
 
 /// Classes by which steps are ordered.
-const CLASSES: u8 = 32;
+const CLASSES: usize = 32;
 
-/// The class of a load: 0 for those that fill most.
+/// The class of a load: 0 for those that fill most, [`CLASSES`] for one of nothing.
+#[inline(always)]
 fn class(load: u32) -> u8 {
     // Four sums of 7 bits, added two by two: nothing wraps.
     let pairs = (load & 0x00FF_00FF).wrapping_add(load >> 8 & 0x00FF_00FF);
     let total = pairs.wrapping_add(pairs >> 16) & 0x03FF;
     #[allow(clippy::cast_possible_truncation)] // Below 4 * 128.
-    let class = (total / (4 * 128 / u32::from(CLASSES))) as u8;
-    (CLASSES - 1).wrapping_sub(class) % CLASSES
+    let class = (CLASSES as u32 - 1).wrapping_sub(total / (4 * 128 / CLASSES as u32)) as u8;
+    if load == 0 { CLASSES as u8 } else { class }
 }
 
-/// Channels whose chunks are searched side by side.
-pub(super) const SIDE_BY_SIDE: usize = 8;
-
-/// A step, and what it fills.
-type Load = (u32, Step);
-
-/// Fills the chunks of some channels.
+/// Cuts the steps of one channel after another.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    channels: [Channel; SIDE_BY_SIDE],
+    /// The weights of steps in the order of their inputs, then of parts of those whose weights exceed the capacity, then
+    /// of one that does nothing.
+    weights: Vec<[i8; DEPTH]>,
+    places: Vec<u16>,
     loads: Vec<u32>,
-    unordered: Vec<Load>,
-    /// Of each chunk of each channel what its lanes hold; [`EXCEEDED`] if it has no room for a step.
-    held: Vec<[u32; SIDE_BY_SIDE]>,
-}
-
-/// What there is of a channel.
-#[derive(Debug, Default)]
-struct Channel {
-    /// Those that fill most first.
-    order: Vec<Load>,
-    /// How many steps each chunk has.
-    filled: Vec<u8>,
-    /// All chunks' steps.
-    steps: Vec<Step>,
-    /// Chunks before this one have no room.
-    full: usize,
-    /// Chunks that have steps.
-    used: usize,
+    classes: Vec<u8>,
+    /// Where steps are that do something, those that fill most first; about, which is as good.
+    order: Vec<u16>,
+    /// What each of these fills that is in no chunk yet, [`EXCEEDED`] otherwise.
+    left: Vec<u32>,
+    /// Where the steps of all chunks are.
+    chunks: Vec<u16>,
 }
 
 impl Chunks {
-    /// Makes steps of the products of a channel, whose weights from -255 to 255 are given by four, and says how many these
-    /// are.
-    pub(super) fn read(&mut self, channel: usize, weights: &[[i16; DEPTH]], isa: Isa) -> usize {
-        let Self { channels, loads, unordered, .. } = self;
-        isa.run(Loads { weights, loads });
-        unordered.clear();
-        for (place, (&load, &four)) in (0..).zip(loads.iter().zip(weights)) {
-            if load == EXCEEDED {
-                split(four, |load, weights| unordered.push((load, Step { place, weights })));
-            } else if load != 0 {
-                #[allow(clippy::cast_possible_truncation)] // What fits has no more bits.
-                unordered.push((load, Step { place, weights: four.map(|weight| weight as i8) }));
+    /// Makes steps of the products of a channel, whose weights from -255 to 255 are given by four, and says how many
+    /// these are.
+    pub(super) fn read(&mut self, weights: &[[i16; DEPTH]], isa: Isa) -> usize {
+        let exceeds = isa.run(Reading { from: weights, chunks: self });
+        if exceeds {
+            for (place, four) in (0_u16..).zip(weights) {
+                let at = usize::from(place);
+                if self.loads[at] == EXCEEDED {
+                    let mut parts = split(*four).into_iter();
+                    // The first one instead of the whole.
+                    if let Some(part) = parts.next() {
+                        (self.weights[at], self.loads[at]) = part;
+                        self.classes[at] = class(part.1);
+                    }
+                    for (weights, load) in parts {
+                        self.push(place, weights, load);
+                    }
+                }
             }
         }
-        sort(unordered, &mut channels[channel].order);
-        unordered.len()
+        sort(&self.classes, &mut self.order);
+        self.push(0, [0; DEPTH], 0);
+        self.order.len()
     }
 
-    /// Cuts the steps of the first channels, as they were read last, into chunks of `size`, the last of which may do
-    /// nothing.
-    pub(super) fn fill(&mut self, channels: usize, size: usize, isa: Isa) {
-        for channel in &mut self.channels[channels..] {
-            channel.order.clear();
-        }
+    fn push(&mut self, place: u16, weights: [i8; DEPTH], load: u32) {
+        self.places.push(place);
+        self.weights.push(weights);
+        self.loads.push(load);
+        self.classes.push(class(load));
+    }
+
+    /// Cuts the steps that were read last into chunks of `size`, of which some may do nothing.
+    pub(super) fn fill(&mut self, size: usize, isa: Isa) {
         isa.run(Filling { size, chunks: self });
     }
 
-    /// The steps of all chunks of a channel.
-    pub(super) fn steps(&self, channel: usize) -> &[Step] {
-        &self.channels[channel].steps
+    /// The steps of all chunks.
+    pub(super) fn steps(&self) -> impl ExactSizeIterator<Item = Step> {
+        self.chunks.iter().map(|at| {
+            let at = usize::from(*at);
+            Step { place: self.places[at], weights: self.weights[at] }
+        })
     }
 }
 
-/// Makes steps of four weights of which some exceed the capacity.
-fn split(mut four: [i16; DEPTH], mut step: impl FnMut(u32, [i8; DEPTH])) {
+/// The parts of four weights of which some exceed the capacity, and their loads.
+fn split(mut four: [i16; DEPTH]) -> Vec<([i8; DEPTH], u32)> {
+    let mut parts = Vec::new();
     while four != [0; DEPTH] {
         let (first, second) = four.split_at_mut(DEPTH / 2);
         let [[a, b], [c, d]] = [take(first), take(second)];
         let part = [a, b, c, d];
         #[allow(clippy::cast_possible_truncation)] // Within the capacity.
-        step(load(part), part.map(|weight| weight as i8));
+        parts.push((part.map(|weight| weight as i8), load(part)));
     }
+    parts
 }
 
-/// Orders steps by what they fill, the most first; about, which is as good.
-fn sort(steps: &[Load], ordered: &mut Vec<Load>) {
-    let mut ends = [0_u32; CLASSES as usize];
-    for &(load, _) in steps {
-        ends[usize::from(class(load))] += 1;
+/// Orders steps by their classes, without those that do nothing.
+fn sort(classes: &[u8], order: &mut Vec<u16>) {
+    let mut ends = [0_usize; CLASSES + 1];
+    for class in classes {
+        ends[usize::from(*class)] += 1;
     }
     let mut sum = 0;
     for end in &mut ends {
         (*end, sum) = (sum, sum + *end);
     }
-    ordered.clear();
-    ordered.resize(steps.len(), Load::default());
-    for &step in steps {
-        let place = &mut ends[usize::from(class(step.0))];
-        ordered[*place as usize] = step;
+    order.clear();
+    order.resize(classes.len(), 0);
+    for (at, class) in (0..).zip(classes) {
+        let place = &mut ends[usize::from(*class)];
+        order[*place] = at;
         *place += 1;
     }
+    order.truncate(ends[CLASSES - 1]);
 }
 
-/// What each four of weights fills.
-struct Loads<'a> {
-    weights: &'a [[i16; DEPTH]],
-    loads: &'a mut Vec<u32>,
+/// Makes steps of weights by four, and says whether some exceed the capacity.
+struct Reading<'a> {
+    from: &'a [[i16; DEPTH]],
+    chunks: &'a mut Chunks,
 }
 
-impl Kernel for Loads<'_> {
-    type Output = ();
+impl Kernel for Reading<'_> {
+    type Output = bool;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Self { weights, loads } = self;
-        loads.clear();
-        loads.resize(weights.len(), 0);
-        for (to, four) in loads.iter_mut().zip(weights) {
+    fn run<S: Simd>(self, _: S) -> bool {
+        let Self { from, chunks: Chunks { weights, places, loads, classes, .. } } = self;
+        weights.resize(from.len(), [0; DEPTH]);
+        for (to, [a, b, c, d]) in weights.iter_mut().zip(from) {
+            #[allow(clippy::cast_possible_truncation)] // What fits has no more bits.
+            let four = [*a as i8, *b as i8, *c as i8, *d as i8];
+            *to = four;
+        }
+        places.clear();
+        places.extend((0_u16..).take(from.len()));
+        loads.resize(from.len(), 0);
+        for (to, four) in loads.iter_mut().zip(from) {
             *to = load(*four);
         }
+        classes.resize(from.len(), 0);
+        let mut exceeds = false;
+        for (to, load) in classes.iter_mut().zip(&*loads) {
+            *to = class(*load);
+            exceeds |= *load == EXCEEDED;
+        }
+        exceeds
     }
 }
 
@@ -186,92 +203,61 @@ struct Filling<'a> {
     chunks: &'a mut Chunks,
 }
 
-/// Chunks of each channel that are looked at before it is asked whether all were found.
-const ROWS: usize = 4;
-
 impl Kernel for Filling<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { size, chunks: Chunks { channels, held, .. } } = self;
-        for channel in channels.iter_mut() {
-            channel.begin(size);
+        let Self { size, chunks: Chunks { loads, order, left, chunks, .. } } = self;
+        // The last one, which does nothing.
+        let empty = u16::try_from(loads.len() - 1).unwrap_or(0);
+        left.clear();
+        left.resize(order.len() + SEARCHED, EXCEEDED);
+        for (left, at) in left.iter_mut().zip(&*order) {
+            *left = loads[usize::from(*at)];
         }
-        let most = channels.iter().map(|it| it.order.len()).max().unwrap_or(0);
-        // Empty ones, of which no more are filled than there are steps.
-        held.clear();
-        held.resize(most + ROWS, [0; SIDE_BY_SIDE]);
-        for index in 0..most {
-            let steps: [Load; SIDE_BY_SIDE] = std::array::from_fn(|lane| {
-                channels[lane].order.get(index).copied().unwrap_or_default()
-            });
-            let loads = steps.map(|(load, _)| load);
-            // One has steps left.
-            let first = channels.iter().map(|it| it.full).min().unwrap_or(0);
-            let found = first_that_fit(held, first, &loads);
-            for (lane, (load, step)) in steps.into_iter().enumerate() {
-                let channel = &mut channels[lane];
-                if index >= channel.order.len() {
-                    // Keeps no one waiting.
-                    channel.full = usize::MAX;
+        chunks.clear();
+        for first in 0..order.len() {
+            let mut held = left[first];
+            if held == EXCEEDED {
+                continue;
+            }
+            chunks.push(order[first]);
+            let mut from = first + 1;
+            for _ in 1..size {
+                let Some(next) = first_that_fits(left, from, held) else {
+                    from = order.len();
+                    chunks.push(empty);
                     continue;
-                }
-                let chunk = found[lane] as usize;
-                let before = usize::from(channel.filled[chunk]);
-                channel.steps[chunk * size + before] = step;
-                channel.filled[chunk] += 1;
-                channel.used = channel.used.max(chunk + 1);
-                held[chunk][lane] += load;
-                if before + 1 == size {
-                    held[chunk][lane] = EXCEEDED;
-                    while held[channel.full][lane] == EXCEEDED {
-                        channel.full += 1;
-                    }
-                }
+                };
+                chunks.push(order[next]);
+                held = held.wrapping_add(left[next]);
+                left[next] = EXCEEDED;
+                from = next + 1;
             }
         }
-        for channel in channels {
-            channel.steps.truncate(channel.used * size);
-        }
     }
 }
 
-impl Channel {
-    fn begin(&mut self, size: usize) {
-        let count = self.order.len();
-        self.filled.clear();
-        self.filled.resize(count, 0);
-        self.steps.clear();
-        self.steps.resize(count * size, Step::default());
-        (self.full, self.used) = (0, 0);
-    }
-}
+/// Steps that are looked at together.
+const SEARCHED: usize = 16;
 
-/// The first chunk of each channel, from a number on, that has room for a load.
+/// The first step from one on that fits into a chunk which holds something.
 #[inline(always)]
-fn first_that_fit(
-    held: &[[u32; SIDE_BY_SIDE]],
-    first: usize,
-    loads: &[u32; SIDE_BY_SIDE],
-) -> [u32; SIDE_BY_SIDE] {
-    let mut found = [u32::MAX; SIDE_BY_SIDE];
-    #[allow(clippy::cast_possible_truncation)] // No more than there are steps in a piece.
-    let mut number = first as u32;
-    for rows in held[first..].as_chunks::<ROWS>().0 {
-        for row in rows {
-            for lane in 0..SIDE_BY_SIDE {
-                // It does not wrap; a check of that would be one for each.
-                let fits = row[lane].wrapping_add(loads[lane]) & EXCEEDED == 0;
-                found[lane] = found[lane].min(if fits { number } else { u32::MAX });
-            }
-            number = number.wrapping_add(1);
+fn first_that_fits(left: &[u32], mut from: usize, held: u32) -> Option<usize> {
+    for loads in left[from..].as_chunks::<SEARCHED>().0 {
+        let mut fits = 0_u32;
+        for (lane, load) in loads.iter().enumerate() {
+            // It does not wrap; a check of that would be one for each.
+            let is_room = load.wrapping_add(held) & EXCEEDED == 0;
+            fits |= u32::from(is_room) << lane;
         }
-        if found.iter().fold(true, |all, &it| all & (it != u32::MAX)) {
-            break;
+        if fits != 0 {
+            return Some(from + fits.trailing_zeros() as usize);
         }
+        from += SEARCHED;
     }
-    found
+    None
 }
 
 #[cfg(test)]
@@ -294,20 +280,16 @@ mod tests {
             let isa = Isa::of(set);
             let mut chunks = Chunks::default();
             // What was there before does not matter.
-            for channel in 0..SIDE_BY_SIDE {
-                chunks.read(channel, &[[9; DEPTH]; 95], isa);
-            }
-            chunks.fill(SIDE_BY_SIDE, 2, isa);
-            // Channels of other lengths on both sides.
-            chunks.read(0, &[[3; DEPTH]; 20], isa);
-            let count = chunks.read(1, &weights, isa);
-            chunks.read(2, &[[-3; DEPTH]; 40], isa);
-            chunks.fill(3, size, isa);
-            let steps = chunks.steps(1);
-            prop_assert!(chunks.steps(3).is_empty());
+            chunks.read(&[[9; DEPTH]; 95], isa);
+            chunks.fill(2, isa);
+            let count = chunks.read(&weights, isa);
+            // Nor does another size.
+            chunks.fill(MOST_STEPS + 1 - size, isa);
+            chunks.fill(size, isa);
+            let steps: Vec<Step> = chunks.steps().collect();
             prop_assert!(steps.len() >= count && (size != 1 || steps.len() == count));
             let mut found = vec![[0_i16; DEPTH]; weights.len().max(1)];
-            for step in steps {
+            for step in &steps {
                 for (sum, weight) in found[usize::from(step.place)].iter_mut().zip(step.weights) {
                     *sum += i16::from(weight);
                 }

@@ -21,7 +21,7 @@ use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
-use chunks::{Chunks, MOST_STEPS, SIDE_BY_SIDE, Step};
+use chunks::{Chunks, MOST_STEPS};
 use std::ops::Range;
 
 /// Rows of a vector.
@@ -46,7 +46,7 @@ const MOST_WEIGHTS: usize = 16 << 20;
 /// Bytes of a step in memory: four weights and where their inputs are.
 const PACKED_STEP: usize = DEPTH + size_of::<u16>();
 /// Channels that are looked at to choose the size of chunks.
-const SAMPLES: usize = SIDE_BY_SIDE;
+const SAMPLES: usize = 8;
 
 /// Where a channel's chunks are, of one piece.
 #[derive(Debug, Clone, Copy, Zeroable, Pod)]
@@ -417,19 +417,16 @@ fn choose_size(source: &Source<'_>, steps: usize) -> usize {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
     let isa = Isa::of(InstructionSet::Avx2);
     let Some(piece) = pieces(steps).next() else { return 0 };
-    let channels = || (0..source.channels).step_by(source.channels.div_ceil(SAMPLES));
-    let words = COST_OF_WORDS * piece.len() * channels().count();
-    let mut costs = [0; MOST_STEPS];
-    for (lane, channel) in channels().enumerate() {
+    let (mut words, mut costs) = (0, [0; MOST_STEPS]);
+    for channel in (0..source.channels).step_by(source.channels.div_ceil(SAMPLES)) {
         read(source, channel, piece.clone(), &mut weights);
+        words += COST_OF_WORDS * piece.len();
         // Chunks of one step need no search.
-        costs[0] += chunks.read(lane, &weights, isa) * COSTS[0];
-    }
-    let samples = channels().count();
-    for size in 2..=MOST_STEPS {
-        chunks.fill(samples, size, isa);
-        let steps: usize = (0..samples).map(|lane| chunks.steps(lane).len()).sum();
-        costs[size - 1] = steps / size * COSTS[size - 1];
+        costs[0] += chunks.read(&weights, isa) * COSTS[0];
+        for size in 2..=MOST_STEPS {
+            chunks.fill(size, isa);
+            costs[size - 1] += chunks.steps().len() / size * COSTS[size - 1];
+        }
     }
     let least = costs.into_iter().zip(1..).min();
     least.filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
@@ -453,24 +450,19 @@ fn pack(
         for piece in pieces(steps) {
             block_bytes.clear();
             ranges.clear();
-            for first in (first_channel..first_channel + count).step_by(SIDE_BY_SIDE) {
-                let count = SIDE_BY_SIDE.min(first_channel + count - first);
+            for channel in first_channel..first_channel + count {
                 // The search takes longer than a multiplication of each weight.
-                if pace.is_over(32 * piece.len() * DEPTH * count) {
+                if pace.is_over(16 * piece.len() * DEPTH) {
                     return false;
                 }
-                for lane in 0..count {
-                    read(source, first + lane, piece.clone(), &mut weights);
-                    chunks.read(lane, &weights, isa);
+                read(source, channel, piece.clone(), &mut weights);
+                chunks.read(&weights, isa);
+                chunks.fill(size, isa);
+                let start = block_bytes.len();
+                if !append(&chunks, size, &mut block_bytes) {
+                    return false;
                 }
-                chunks.fill(count, size, isa);
-                for lane in 0..count {
-                    let start = block_bytes.len();
-                    if !append(chunks.steps(lane), size, &mut block_bytes) {
-                        return false;
-                    }
-                    ranges.push(start..block_bytes.len());
-                }
+                ranges.push(start..block_bytes.len());
             }
             // Without memory for a second copy they are multiplied as numbers of 16 bits.
             let has_room = packed.try_reserve(block_bytes.len()).is_ok()
@@ -497,17 +489,20 @@ fn pack(
 }
 
 /// Appends the bytes of chunks of this many steps; false if there is no memory for them.
-fn append(steps: &[Step], size: usize, to: &mut Vec<u8>) -> bool {
-    if to.try_reserve(steps.len() * PACKED_STEP).is_err() {
+fn append(chunks: &Chunks, size: usize, to: &mut Vec<u8>) -> bool {
+    let mut steps = chunks.steps();
+    let (start, count) = (to.len(), steps.len() * PACKED_STEP);
+    if to.try_reserve(count).is_err() {
         return false;
     }
-    for chunk in steps.chunks_exact(size) {
-        for Step { weights, .. } in chunk {
-            to.extend(weights.map(i8::cast_unsigned));
-        }
-        for Step { place, .. } in chunk {
-            let bytes = usize::from(*place) * STEP_BYTES;
-            to.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
+    to.resize(start + count, 0);
+    for chunk in to[start..].chunks_exact_mut(size * PACKED_STEP) {
+        let (weights, places) = chunk.split_at_mut(size * DEPTH);
+        let parts = weights.as_chunks_mut().0.iter_mut().zip(places.as_chunks_mut().0);
+        for ((weights, place), step) in parts.zip(&mut steps) {
+            *weights = step.weights.map(i8::cast_unsigned);
+            let bytes = usize::from(step.place) * STEP_BYTES;
+            *place = u16::try_from(bytes).unwrap_or(0).to_le_bytes();
         }
     }
     true
