@@ -6,6 +6,7 @@ use crate::error::Outcome;
 use crate::session::Session;
 use nnhal::{SparseDimension, TensorInfo};
 use numpy::{PyArray1, PyUntypedArray};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
@@ -44,9 +45,24 @@ impl Model {
         self.describe(py, self.0.outputs())
     }
 
-    /// A dictionary for each tensor of the main subgraph.
-    fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.describe(py, self.0.tensors())
+    /// How many tensors the main subgraph has.
+    #[getter]
+    fn tensor_count(&self) -> usize {
+        self.0.tensors().len()
+    }
+
+    /// A dictionary for a tensor of the main subgraph. Each by itself: a file has hundreds of them, with thousands of
+    /// scales, and hardly any is asked for.
+    fn tensor<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
+        let all = self.0.tensors();
+        let beyond = || PyIndexError::new_err(format!("tensor {index} of {}", all.len()));
+        self.describe_tensor(py, all.get(index).ok_or_else(beyond)?)
+    }
+
+    /// The shape that the import found for each tensor of the main subgraph, which other shapes of inputs may have changed;
+    /// `None` where it is not known before a run.
+    fn prepared_shapes(&self) -> Vec<Option<Vec<usize>>> {
+        self.0.tensors().iter().map(|info| self.prepared_shape(info)).collect()
     }
 
     /// Name, inputs and outputs of each signature.
@@ -213,14 +229,16 @@ impl Model {
         dict.set_item("type", info.data_type.to_string())?;
         dict.set_item("shape", &info.shape)?;
         dict.set_item("example_shape", &info.example_shape)?;
-        dict.set_item("prepared_shape", self.prepared_shape(info))?;
         dict.set_item("shape_signature", &info.shape_signature)?;
         dict.set_item("is_variable", info.is_variable)?;
         dict.set_item("is_constant", info.stored.is_some())?;
         let quantization = info.quantization.as_ref();
         dict.set_item(
             "quantization",
-            quantization.map(|it| (it.scales.clone(), it.zero_points.clone(), it.axis)),
+            quantization.map(|it| {
+                let scales = PyArray1::from_slice(py, &it.scales);
+                (scales, PyArray1::from_slice(py, &it.zero_points), it.axis)
+            }),
         )?;
         let sparsity = PyDict::new(py);
         if let Some(it) = &info.sparsity {
@@ -251,8 +269,7 @@ impl Model {
         Ok(dict)
     }
 
-    /// The shape that the import found, which other shapes of inputs may have changed; `None` where
-    /// it is not known before a run.
+    /// See [`Self::prepared_shapes`].
     fn prepared_shape(&self, info: &TensorInfo) -> Option<Vec<usize>> {
         let main = &self.0.hal().main;
         let operand = self.0.operand(info.index)?;

@@ -35,15 +35,16 @@ class Tensor:
 
     @classmethod
     def _of(cls, info: dict[str, Any]) -> Tensor:
-        scales, zero_points, axis = info["quantization"] or ((), (), 0)
+        none = np.array([])
+        scales, zero_points, axis = info["quantization"] or (none, none, 0)
         return cls(
             name=info["signature_name"] or info["name"],
             tensor_name=info["name"],
             index=info["index"],
             dtype=info["dtype"],
             shape=tuple(info["shape"]),
-            scales=tuple(scales),
-            zero_points=tuple(zero_points),
+            scales=tuple(scales.tolist()),
+            zero_points=tuple(zero_points.tolist()),
             axis=axis,
         )
 

@@ -52,6 +52,23 @@ class OpResolverType(enum.Enum):
     BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
 
 
+class _Tensors:
+    """What the file says of each tensor, read when it is asked for."""
+
+    def __init__(self, file: Any):
+        self._file = file
+        self._known: dict[int, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return self._file.tensor_count
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        info = self._known.get(index)
+        if info is None:
+            info = self._known[index] = self._file.tensor(index)
+        return info
+
+
 class Interpreter:
     """Runs a ``.tflite`` model step by step, as LiteRT's ``Interpreter`` does.
 
@@ -139,11 +156,11 @@ class Interpreter:
         self._outputs: list[dict[str, Any]] = self._file.outputs()
         self._input_at = {info["index"]: at for at, info in reversed(list(enumerate(self._inputs)))}
         self._output_at = {info["index"]: at for at, info in reversed(list(enumerate(self._outputs)))}
-        self._tensors: list[dict[str, Any]] = self._file.tensors()
+        self._tensors = _Tensors(self._file)
         # What the inputs are to be, and what was prepared for which shapes.
         self._shapes: list[tuple[int, ...]] = [tuple(info["example_shape"]) for info in self._inputs]
         self._prepared: dict[tuple, tuple] = {}
-        self._shapes_of_all: list[list[int]] = []
+        self._shapes_of_all: list[list[int] | None] = []
         self._runner: Any = None
         self._has_run = False
         self._views: dict[int, np.ndarray] = {}
@@ -200,7 +217,7 @@ class Interpreter:
             lengths = [[length or 1 for length in shape] for shape in shapes]
             model = model.with_input_shapes(lengths, False)
         runner = model.session(**self._options).runner()
-        shapes_of_all = [info["prepared_shape"] for info in model.tensors()]
+        shapes_of_all = model.prepared_shapes()
         if is_empty:
             for at, shape in enumerate(shapes):
                 runner.resize_input(at, list(shape))
@@ -219,9 +236,6 @@ class Interpreter:
             except Error:
                 # With values other than 0 it may be possible.
                 pass
-        for index, info in enumerate(self._tensors):
-            if shapes_of_all[index] is None:
-                shapes_of_all[index] = info["example_shape"]
         self._variables.join(runner)
         return runner, shapes_of_all
 
@@ -442,9 +456,10 @@ class Interpreter:
         if index in self._kept:
             return list(self._kept[index].shape)
         info = self._tensors[index]
+        prepared = None
         if self._runner is not None and not info["is_constant"]:
-            return self._shapes_of_all[index]
-        return info["example_shape"]
+            prepared = self._shapes_of_all[index]
+        return info["example_shape"] if prepared is None else prepared
 
     def _get_tensor_details(self, tensor_index, subgraph_index=0) -> dict[str, Any]:
         index = self._checked(tensor_index)
@@ -459,7 +474,7 @@ class Interpreter:
         scales, zero_points, axis = info["quantization"] or ([], [], 0)
         one = (0.0, 0)
         if len(scales) == 1 and len(zero_points) <= 1:
-            one = (float(scales[0]), int(zero_points[0]) if zero_points else 0)
+            one = (float(scales[0]), int(zero_points[0]) if len(zero_points) else 0)
         return {
             "name": info["name"],
             "index": index,
