@@ -432,3 +432,47 @@ fn what_follows_from_many_groups_columns_and_rows_is_prepared_until_the_deadline
     graph.output(output);
     check_prepared_until_the_deadline(&graph.into_model().unwrap(), true);
 }
+
+/// As many elements as 0 and more than 2^64: whatever is computed of lengths may wrap.
+#[test]
+fn lengths_beside_a_length_of_0_are_limited() {
+    const LONG: i32 = i32::MAX;
+    for (lengths, is_refused) in [
+        ([0, 8, LONG, LONG], true),
+        ([LONG, LONG, LONG, 0], true),
+        ([LONG, 0, 3, 0], true),
+        ([LONG, 0, 2, 0], false),
+    ] {
+        let mut graph = SubgraphBuilder::new();
+        let input = graph.input("input", OperandSpec::tensor_float32([1]));
+        let dimensions = graph.constant(OperandSpec::tensor_int32([4]), &lengths);
+        let zero = graph.scalar_f32(0.0);
+        let unknown = || OperandSpec::tensor_float32([0; 4]);
+        let empty = graph.operation(Op::Fill, [dimensions, zero], unknown());
+        let (block, is_nchw) = (graph.scalar_i32(1), graph.scalar_bool(true));
+        let moved = graph.operation(Op::DepthToSpace, [empty, block, is_nchw], unknown());
+        let axes = graph.constant(OperandSpec::tensor_int32([4]), &[0, 1, 2, 3]);
+        let keep = graph.scalar_bool(true);
+        let one = || OperandSpec::tensor_float32([1; 4]);
+        let sum = graph.operation(Op::ReduceSum, [moved, axes, keep], one());
+        let no_activation = graph.scalar_i32(0);
+        let sum = graph.operation(Op::Add, [sum, input, no_activation], one());
+        graph.output(sum);
+        let model = ModelBuilder::new().build(graph).unwrap();
+        let mut request = RequestBuilder::new();
+        request.input(&2.0_f32.to_le_bytes());
+        request.output(4);
+        let case = (model, request.build().unwrap());
+        for device in [nnhal_cpu::device(Settings::default()), nnhal_reference::device()] {
+            if is_refused {
+                let options = PrepareOptions::default();
+                let refused = device.prepare_model(&case.0, HalVersion::LATEST, options);
+                let error = refused.err().expect("it is refused");
+                assert!(error.to_string().contains("FILL: shape of output 0"), "{error}");
+                assert!(error.to_string().contains("without 0, below 2^32"), "{error}");
+            } else {
+                assert_eq!(run(&*device, &case).0, 2.0_f32.to_le_bytes(), "{lengths:?}");
+            }
+        }
+    }
+}
