@@ -15,6 +15,7 @@
 //! Slices hold signed numbers as their bytes.
 
 use crate::Preparation;
+use crate::vector::{Isa, Kernel, Simd};
 use bytemuck::{Pod, Zeroable};
 
 /// How a tensor of 8 bits stands for real numbers: `scale * (stored - zero_point)`.
@@ -170,7 +171,30 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// Adds weights.
-    pub(crate) fn add(&mut self, weights: Weights<'_>, values: &[u8]) {
+    pub(crate) fn add(&mut self, isa: Isa, weights: Weights<'_>, values: &[u8]) {
+        isa.run(Adding { sums: self, weights, values });
+    }
+
+    /// The sum as kernels take it: 32 bits, which wrap.
+    #[allow(clippy::cast_possible_truncation)] // So it is meant.
+    pub(crate) fn wrapped(&self) -> i32 {
+        self.sum as i32
+    }
+}
+
+/// [`Sums::add`] in vectors.
+struct Adding<'a> {
+    sums: &'a mut Sums,
+    weights: Weights<'a>,
+    values: &'a [u8],
+}
+
+impl Kernel for Adding<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { sums, weights, values } = self;
         let flip = weights.signedness.flip();
         #[allow(clippy::cast_possible_truncation)] // It has 8 bits.
         let zero_point = weights.signed_zero_point() as i16;
@@ -183,14 +207,8 @@ impl Sums {
                 sum = sum.wrapping_add(weight);
                 magnitude = magnitude.wrapping_add(weight.wrapping_sub(zero_point).unsigned_abs());
             }
-            self.sum += i64::from(sum);
-            self.magnitude += i64::from(magnitude);
+            sums.sum += i64::from(sum);
+            sums.magnitude += i64::from(magnitude);
         }
-    }
-
-    /// The sum as kernels take it: 32 bits, which wrap.
-    #[allow(clippy::cast_possible_truncation)] // So it is meant.
-    pub(crate) fn wrapped(&self) -> i32 {
-        self.sum as i32
     }
 }

@@ -94,7 +94,7 @@ impl Convolution {
         let sums = preparation.derive(channels, |all: &mut [Sums], pace| {
             for (channel, sums) in all.iter_mut().enumerate() {
                 for part in pace.blocks(of_channel, 1) {
-                    sums.add(weights, &weights.values[channel * of_channel..][part]);
+                    sums.add(isa, weights, &weights.values[channel * of_channel..][part]);
                 }
             }
         })?;

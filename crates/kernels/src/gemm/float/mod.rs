@@ -24,7 +24,7 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod turn_avx2;
 #[cfg(target_arch = "x86_64")]
-mod turn_avx512;
+pub(super) mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use few_columns::FewColumns;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::matrix::Matrix;
+use bytemuck::Pod;
 use std::arch::x86_64::{
     __m512, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps, _mm512_setzero_ps,
     _mm512_shuffle_f32x4, _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps,
@@ -10,7 +11,7 @@ use std::arch::x86_64::{
 use std::ops::Range;
 
 /// Rows and columns of a square.
-const SIDE: usize = 16;
+pub(in crate::gemm) const SIDE: usize = 16;
 
 /// Turns all whole squares, as [`super::pack::turned_until`] does; gives how many rows and columns these are.
 /// To be called where the processor has AVX-512 only.
@@ -35,14 +36,20 @@ pub(super) fn squares(
     done
 }
 
-/// One square: `to[c * stride + r] = from[r][column + c]`.
+/// One square, of whatever has four bytes: `to[c * stride + r] = from[r][column + c]`.
 #[target_feature(enable = "avx512f")]
-pub(super) fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut [f32]) {
+pub(in crate::gemm) fn turn<T: Pod>(
+    from: &[&[T]; SIDE],
+    column: usize,
+    stride: usize,
+    to: &mut [T],
+) {
+    const { assert!(size_of::<T>() == size_of::<f32>()) };
     let mut rows = [_mm512_setzero_ps(); SIDE];
     for (row, from) in rows.iter_mut().zip(from) {
         let from = &from[column..column + SIDE];
         // SAFETY: 16 values are there.
-        *row = unsafe { _mm512_loadu_ps(from.as_ptr()) };
+        *row = unsafe { _mm512_loadu_ps(from.as_ptr().cast()) };
     }
     // Of four rows each: in every quarter of vector c, column c of that quarter.
     let mut quarters = [[_mm512_setzero_ps(); 4]; 4];
@@ -63,7 +70,7 @@ pub(super) fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut
         for (quarter, turned) in turned.into_iter().enumerate() {
             let to = &mut to[(4 * quarter + c) * stride..][..SIDE];
             // SAFETY: 16 values are there.
-            unsafe { _mm512_storeu_ps(to.as_mut_ptr(), turned) };
+            unsafe { _mm512_storeu_ps(to.as_mut_ptr().cast(), turned) };
         }
     }
 }

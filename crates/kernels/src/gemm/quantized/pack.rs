@@ -6,10 +6,13 @@ use super::problem::{Common, Inputs, Problem, SUM_OFFSET};
 use super::tiles::{Target, Work};
 use super::variant::Variant;
 use super::{Ahead, DEPTH, Grid, Tile};
+#[cfg(target_arch = "x86_64")]
+use crate::gemm::float::turn_avx512::{SIDE, turn};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
 use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
 use crate::team::Pace;
+use crate::vector::Isa;
 use crate::{LINE_BYTES, Preparation, TooLarge};
 
 /// Steps that are packed together, for all channels of a block: few enough that they stay in the
@@ -57,16 +60,66 @@ impl<'a> Source<'a> {
         &self.weights.values[(channel * self.runs + run) * self.run_bytes..][..self.run_bytes]
     }
 
+    /// Enters the weights of a piece of a run of a block that fills all lanes, square by square, where the processor can do
+    /// so in registers. Says of how many steps it did.
+    #[cfg(target_arch = "x86_64")]
+    fn turn(
+        &self,
+        variant: &Variant,
+        block: &Block,
+        (run, piece): (usize, usize),
+        out: &mut [u8],
+        pace: &mut Pace<'_>,
+    ) -> usize {
+        let is_possible = variant.has_lanes_of_fours()
+            && block.channels == block.vectors * LANES
+            && matches!(Isa::of(variant.set()), Isa::Avx512(_));
+        if !is_possible {
+            return 0;
+        }
+        let (out, _) = out.as_chunks_mut();
+        let stride = block.vectors * LANES;
+        let steps = (self.run_bytes / DEPTH - piece * PIECE_STEPS).min(PIECE_STEPS) / SIDE * SIDE;
+        for vector in 0..block.vectors {
+            let rows: [&[[u8; DEPTH]]; LANES] = std::array::from_fn(|lane| {
+                let channel = block.channel + block.index(vector, lane);
+                self.run(channel, run)[piece * PIECE_BYTES..].as_chunks().0
+            });
+            if pace.is_over(steps * DEPTH * LANES) {
+                break;
+            }
+            for step in (0..steps).step_by(SIDE) {
+                let to = &mut out[step * stride + vector * LANES..][..(SIDE - 1) * stride + SIDE];
+                // SAFETY: the processor has AVX-512, as the value of `Isa` proves.
+                unsafe { turn(&rows, step, stride, to) };
+            }
+        }
+        steps
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn turn(
+        &self,
+        _: &Variant,
+        _: &Block,
+        _: (usize, usize),
+        _: &mut [u8],
+        _: &mut Pace<'_>,
+    ) -> usize {
+        0
+    }
+
     /// The sums of each channel's weights.
     ///
     /// # Errors
     /// If they are more than may be taken.
     pub(super) fn sums(&self, preparation: &mut Preparation) -> Result<Vec<Sums>, TooLarge> {
+        let isa = Isa::of(preparation.set());
         preparation.derive(self.channels, |all: &mut [Sums], pace| {
             for (channel, sums) in all.iter_mut().enumerate() {
                 for bytes in (0..self.runs).map(|run| self.run(channel, run)) {
                     for block in pace.blocks(bytes.len(), 1) {
-                        sums.add(self.weights, &bytes[block]);
+                        sums.add(isa, self.weights, &bytes[block]);
                     }
                 }
             }
@@ -122,6 +175,15 @@ impl Parts {
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
+                        let done = if flip == 0 {
+                            source.turn(variant, block, (run, piece), out, pace)
+                        } else {
+                            0
+                        };
+                        let (_, left) = out.split_at_mut(done * step_bytes);
+                        if left.is_empty() {
+                            continue;
+                        }
                         for index in 0..block.channels {
                             if pace.is_over(PIECE_BYTES) {
                                 return;
@@ -133,9 +195,11 @@ impl Parts {
                             let (fours, rest) = bytes.as_chunks();
                             let flipped = fours
                                 .iter()
+                                .skip(done)
                                 .map(|four| (u32::from_ne_bytes(*four) ^ flips).to_ne_bytes());
-                            variant.put_all(out, step_bytes, place, flipped);
-                            let mut steps = out.chunks_exact_mut(step_bytes).skip(fours.len());
+                            variant.put_all(left, step_bytes, place, flipped);
+                            let whole = fours.len() - done;
+                            let mut steps = left.chunks_exact_mut(step_bytes).skip(whole);
                             if let (false, Some(out)) = (rest.is_empty(), steps.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];

@@ -229,6 +229,11 @@ impl Variant {
         WORDS.iter().find(|variant| variant.set == set)
     }
 
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn set(&self) -> InstructionSet {
+        self.set
+    }
+
     /// Its name in reports.
     pub(crate) fn name(&self) -> &'static str {
         self.set.name()
@@ -354,6 +359,12 @@ impl Variant {
                 }
             }
         }
+    }
+
+    /// Whether a lane's four weights of a step are side by side, and those of the next lane behind them.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn has_lanes_of_fours(&self) -> bool {
+        self.packing == Packing::Bytes
     }
 
     /// Enters the signed weights of a step and a lane of one of this many vectors.

@@ -201,10 +201,11 @@ impl Winograd {
         // Forward transforms rely on it.
         assert!(inputs > 0 && inputs.is_multiple_of(WORDS), "{inputs} input channels");
         let count = shape.taps() * inputs;
+        let isa = Isa::of(preparation.set());
         let of_channels = preparation.derive(outputs, |all: &mut [Sums], pace| {
             for (sums, values) in all.iter_mut().zip(weights.values.chunks_exact(count)) {
                 for block in pace.blocks(count, 1) {
-                    sums.add(weights, &values[block]);
+                    sums.add(isa, weights, &values[block]);
                 }
             }
         })?;

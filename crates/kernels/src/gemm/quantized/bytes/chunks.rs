@@ -52,8 +52,8 @@ fn take(pair: &mut [i16]) -> [i16; 2] {
     [first, second]
 }
 
-/// Classes by which steps are ordered.
-const CLASSES: usize = 32;
+/// Classes by which steps are ordered that do something.
+const CLASSES: u8 = 32;
 
 /// The class of a load: 0 for those that fill most, [`CLASSES`] for one of nothing.
 #[inline(always)]
@@ -61,9 +61,9 @@ fn class(load: u32) -> u8 {
     // Four sums of 7 bits, added two by two: nothing wraps.
     let pairs = (load & 0x00FF_00FF).wrapping_add(load >> 8 & 0x00FF_00FF);
     let total = pairs.wrapping_add(pairs >> 16) & 0x03FF;
-    #[allow(clippy::cast_possible_truncation)] // Below 4 * 128.
-    let class = (CLASSES as u32 - 1).wrapping_sub(total / (4 * 128 / CLASSES as u32)) as u8;
-    if load == 0 { CLASSES as u8 } else { class }
+    #[allow(clippy::cast_possible_truncation)] // It is below 4 * 128.
+    let class = (CLASSES - 1).wrapping_sub((total / (4 * 128 / u32::from(CLASSES))) as u8);
+    if load == 0 { CLASSES } else { class }
 }
 
 /// Cuts the steps of one channel after another.
@@ -145,7 +145,7 @@ fn split(mut four: [i16; DEPTH]) -> Vec<([i8; DEPTH], u32)> {
 
 /// Orders steps by their classes, without those that do nothing.
 fn sort(classes: &[u8], order: &mut Vec<u16>) {
-    let mut ends = [0_usize; CLASSES + 1];
+    let mut ends = [0_usize; CLASSES as usize + 1];
     for class in classes {
         ends[usize::from(*class)] += 1;
     }
@@ -160,7 +160,7 @@ fn sort(classes: &[u8], order: &mut Vec<u16>) {
         order[*place] = at;
         *place += 1;
     }
-    order.truncate(ends[CLASSES - 1]);
+    order.truncate(ends[usize::from(CLASSES - 1)]);
 }
 
 /// Makes steps of weights by four, and says whether some exceed the capacity.
