@@ -69,10 +69,12 @@ fn class(load: u32) -> u8 {
 /// Cuts the steps of one channel after another.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// The weights of steps in the order of their inputs, then of parts of those whose weights exceed the capacity, then
-    /// of one that does nothing.
+    /// Of steps in the order of their inputs, then of parts of those whose weights exceed the capacity, then of one that
+    /// does nothing.
     weights: Vec<[i8; DEPTH]>,
+    /// Of each step, as all of these, [`Step::place`].
     places: Vec<u16>,
+    /// What it fills, see [`load`].
     loads: Vec<u32>,
     classes: Vec<u8>,
     /// Where steps are that do something, those that fill most first; about, which is as good.
