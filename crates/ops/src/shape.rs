@@ -69,10 +69,11 @@ impl Shape {
 
     /// Number of elements, if all lengths are known and the product fits.
     pub fn element_count(&self) -> Option<u64> {
-        self.0
-            .as_ref()?
-            .iter()
-            .try_fold(1_u64, |count, length| count.checked_mul(u64::from((*length)?)))
+        let lengths = self.to_known()?;
+        if lengths.contains(&0) {
+            return Some(0);
+        }
+        lengths.into_iter().map(u64::from).try_fold(1, u64::checked_mul)
     }
 
     /// What both know together; `None` if they contradict each other.

@@ -6,7 +6,6 @@ use crate::call::{ArgumentSource, Call, Output, Since};
 use crate::error::Fault;
 use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
-use crate::rules::empty;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::OperationType;
@@ -70,9 +69,6 @@ macro_rules! operations {
         /// [`Fault::Invalid`], or [`Fault::NotImplemented`] without a definition.
         pub fn validate(call: &Call<'_>) -> Result<(), Fault> {
             let operation = call.operation();
-            for argument in call.inputs().iter().chain(call.outputs()) {
-                empty::check(argument, &argument.shape)?;
-            }
             dispatch!(operation, Known => Known::validate(call), Err(Fault::NotImplemented { operation }))
         }
 
@@ -93,16 +89,12 @@ macro_rules! operations {
             /// See [`Operation::output_shapes`].
             ///
             /// # Errors
-            /// As [`Operation::output_shapes`]; a shape without elements has other lengths whose product is 2^32 or more.
+            /// As [`Operation::output_shapes`].
             pub fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
-                let shapes = match self {
+                match self {
                     $( Self::$Type(operation) => operation.output_shapes(call), )*
                     $( Self::$Own(operation) => operation.output_shapes(call), )*
-                }?;
-                for (output, shape) in call.outputs().iter().zip(&shapes) {
-                    empty::check(output, shape)?;
                 }
-                Ok(shapes)
             }
 
             /// See [`Operation::reference`].

@@ -88,8 +88,9 @@ impl Blocks {
         let [rows, columns] = self.size.map(|length| length as usize);
         let stacking = self.stacking_axis();
         let layers = self.layout.to_nhwc(lengths)[stacking];
-        // From one element of a block to the next, in the stacked tensor.
-        let column_step = layers / rows / columns * stride[stacking];
+        // From one element of a block to the next, in the stacked tensor; as the strides, of a tensor without elements it is
+        // any number.
+        let column_step = (layers / rows / columns).saturating_mul(stride[stacking]);
         let axes = self.layout.from_nhwc([0, 1, 2, 3]);
         movement::moved(source, output, dimensions, |axis, index| match axes[axis] {
             HEIGHT => index / rows * stride[HEIGHT] + index % rows * columns * column_step,

@@ -10,7 +10,6 @@ pub mod cell_activation;
 pub mod convolution;
 pub mod double;
 pub mod dynamic_range;
-pub(crate) mod empty;
 pub mod fingerprint;
 pub mod fixed_point;
 pub mod integer_lstm;

@@ -91,6 +91,10 @@ fn fast(
     operation: &AnyOperation,
     preparation: &mut Preparation,
 ) -> Result<Vec<Draft>, Why> {
+    // Nothing is to be computed, and what the other lengths are a product of may have more than 64 bits.
+    if node.outputs.iter().all(|id| builder.graph.values[*id].elements() == 0) {
+        return Err(builder.graph.output(node, 0).empty());
+    }
     match operation {
         AnyOperation::Concatenation(_) if is_joined(builder, node) => Ok(Vec::new()),
         AnyOperation::Split(split) => movement::split(builder, node, split),
