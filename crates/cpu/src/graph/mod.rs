@@ -242,6 +242,13 @@ impl Value<'_> {
         lengths.try_fold(1, usize::checked_mul)
     }
 
+    /// Whether it has no elements because a length is 0, and no address space has room for as many as the others say.
+    pub(crate) fn is_empty_of_any_lengths(&self) -> bool {
+        let others = self.dimensions.iter().filter(|length| **length != 0);
+        let mut lengths = others.map(|length| *length as usize);
+        self.dimensions.contains(&0) && lengths.try_fold(1, usize::checked_mul).is_none()
+    }
+
     /// Bytes of an element while a plan runs.
     pub(crate) fn element_size(&self) -> usize {
         if self.is_float() {

@@ -91,8 +91,9 @@ fn fast(
     operation: &AnyOperation,
     preparation: &mut Preparation,
 ) -> Result<Vec<Draft>, Why> {
-    // Nothing is to be computed, and what the other lengths are a product of may have more than 64 bits.
-    if node.outputs.iter().all(|id| builder.graph.values[*id].elements() == 0) {
+    // Whatever is computed of their lengths may wrap; the reference finds that there is nothing to do.
+    let mut all = node.inputs.iter().chain(&node.outputs);
+    if all.any(|id| builder.graph.values[*id].is_empty_of_any_lengths()) {
         return Err(builder.graph.output(node, 0).empty());
     }
     match operation {
