@@ -481,11 +481,11 @@ fn tensors_without_elements_have_any_lengths() {
     for lengths in [[0, 8, LONG, LONG], [LONG, 8, 0, LONG], [LONG, 8, LONG, 0]] {
         for operation in operations {
             let mut graph = SubgraphBuilder::new();
-            let two = graph.input("two", OperandSpec::tensor_float32([1]));
-            let dimensions = graph.constant(OperandSpec::tensor_int32([4]), &lengths);
-            let zero = graph.scalar_f32(0.0);
+            let two = graph.input("two", OperandSpec::tensor_float32([1; 4]));
+            let times = graph.constant(OperandSpec::tensor_int32([4]), &lengths);
             let unknown = OperandSpec::tensor_float32([0; 4]);
-            let empty = graph.operation(Op::Fill, [dimensions, zero], unknown);
+            // Of an input, so that it is computed when the model runs.
+            let empty = graph.operation(Op::Tile, [two, times], unknown);
             let moved = moved(&mut graph, operation, empty);
             let axes = graph.constant(OperandSpec::tensor_int32([4]), &[0, 1, 2, 3]);
             let keep = graph.scalar_bool(true);

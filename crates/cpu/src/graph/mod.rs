@@ -242,11 +242,10 @@ impl Value<'_> {
         lengths.try_fold(1, usize::checked_mul)
     }
 
-    /// Whether it has no elements because a length is 0, and no address space has room for as many as the others say.
+    /// Whether it has no elements because a length is 0, and the others have a product that no tensor's elements have.
     pub(crate) fn is_empty_of_any_lengths(&self) -> bool {
-        let others = self.dimensions.iter().filter(|length| **length != 0);
-        let mut lengths = others.map(|length| *length as usize);
-        self.dimensions.contains(&0) && lengths.try_fold(1, usize::checked_mul).is_none()
+        let mut others = self.dimensions.iter().copied().filter(|length| *length != 0);
+        self.dimensions.contains(&0) && others.try_fold(1, u32::checked_mul).is_none()
     }
 
     /// Bytes of an element while a plan runs.

@@ -72,22 +72,20 @@ impl<'a> Source<'a> {
         pace: &mut Pace<'_>,
     ) -> usize {
         let is_possible = variant.has_lanes_of_fours()
+            && self.weights.signedness == Signedness::Signed
             && block.channels == block.vectors * LANES
             && matches!(Isa::of(variant.set()), Isa::Avx512(_));
-        if !is_possible {
-            return 0;
-        }
         let (out, _) = out.as_chunks_mut();
         let stride = block.vectors * LANES;
         let steps = (self.run_bytes / DEPTH - piece * PIECE_STEPS).min(PIECE_STEPS) / SIDE * SIDE;
+        if !is_possible || pace.is_over(steps * DEPTH * stride) {
+            return 0;
+        }
         for vector in 0..block.vectors {
             let rows: [&[[u8; DEPTH]]; LANES] = std::array::from_fn(|lane| {
                 let channel = block.channel + block.index(vector, lane);
                 self.run(channel, run)[piece * PIECE_BYTES..].as_chunks().0
             });
-            if pace.is_over(steps * DEPTH * LANES) {
-                break;
-            }
             for step in (0..steps).step_by(SIDE) {
                 let to = &mut out[step * stride + vector * LANES..][..(SIDE - 1) * stride + SIDE];
                 // SAFETY: the processor has AVX-512, as the value of `Isa` proves.
@@ -175,11 +173,7 @@ impl Parts {
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
-                        let done = if flip == 0 {
-                            source.turn(variant, block, (run, piece), out, pace)
-                        } else {
-                            0
-                        };
+                        let done = source.turn(variant, block, (run, piece), out, pace);
                         let (_, left) = out.split_at_mut(done * step_bytes);
                         if left.is_empty() {
                             continue;
