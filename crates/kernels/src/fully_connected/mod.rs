@@ -17,7 +17,7 @@ use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Pace;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
+use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use stream::{MOST_VECTORS, Stream, Weights};
 
 /// How weights are kept.
@@ -169,6 +169,28 @@ impl FullyConnected {
             Method::Stream(_) => "gemv",
         };
         format!("{algorithm} f32 {}", self.set)
+    }
+
+    /// How many floats [`run_within`](Self::run_within) wants.
+    pub(crate) fn scratch_elements(&self) -> usize {
+        match self.scratch_bytes() {
+            0 => 0,
+            // They may begin behind the beginning of a line.
+            bytes => bytes.saturating_add(LINE_BYTES) / size_of::<f32>(),
+        }
+    }
+
+    /// As [`run`](Self::run), with scratch memory within floats.
+    pub(crate) fn run_within(
+        &self,
+        team: &mut Team,
+        input: &[f32],
+        residual: Option<&[f32]>,
+        output: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let (_, lines, _) = bytemuck::pod_align_to_mut(scratch);
+        self.run(team, input, residual, output, lines);
     }
 
     /// Computes the output. The residual operand, of the output's shape, is added before the

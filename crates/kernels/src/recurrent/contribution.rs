@@ -45,7 +45,11 @@ impl Contribution {
 
     /// How many floats of scratch a run wants.
     pub(super) fn scratch_elements(&self) -> usize {
-        if self.auxiliary.is_some() { self.elements() } else { 0 }
+        let (input, auxiliary) = (self.input.scratch_elements(), self.auxiliary.as_ref());
+        auxiliary.map_or(input, |auxiliary| {
+            let of_layers = input.max(auxiliary.scratch_elements());
+            self.elements().saturating_add(of_layers)
+        })
     }
 
     /// Multiplications and additions.
@@ -66,14 +70,57 @@ impl Contribution {
             let Sizes { rows, inputs, .. } = layer.sizes();
             assert_eq!(Some(steps.len()), rows.checked_mul(inputs), "inputs of another size");
         };
-        let mut residual = None;
+        let (mut residual, mut scratch) = (None, scratch);
         if let Some(auxiliary) = &self.auxiliary {
             check(auxiliary, steps.auxiliary);
-            let sums = &mut scratch[..self.elements()];
-            auxiliary.run(team, steps.auxiliary, None, sums, &mut []);
-            residual = Some(&*sums);
+            let (sums, rest) = scratch.split_at_mut(self.elements());
+            auxiliary.run_within(team, steps.auxiliary, None, sums, rest);
+            (residual, scratch) = (Some(&*sums), rest);
         }
         check(&self.input, steps.input);
-        self.input.run(team, steps.input, residual, to, &mut []);
+        self.input.run_within(team, steps.input, residual, to, scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::InstructionSet;
+
+    /// As many products as instruction sets compute in their own ways, of which some want scratch memory.
+    #[test]
+    fn contributions_of_many_steps_are_sums_of_products() {
+        let (rows, units) = (if cfg!(miri) { 3 } else { 70 }, if cfg!(miri) { 20 } else { 500 });
+        let number = |index: usize| (index % 17) as f32 - 8.0;
+        let numbers = |count: usize| (0..count).map(number).collect::<Vec<f32>>();
+        let sizes = [if cfg!(miri) { 5 } else { 256 }, if cfg!(miri) { 4 } else { 300 }];
+        let [inputs, weights] = [rows, units].map(|times| sizes.map(|size| numbers(times * size)));
+        let bias = numbers(units);
+        for (set, has_auxiliary) in
+            InstructionSet::available().flat_map(|set| [(set, false), (set, true)])
+        {
+            let mut preparation = Preparation::new(set, 2);
+            let auxiliary = has_auxiliary.then_some((&*weights[1], sizes[1]));
+            let input = (&*weights[0], sizes[0]);
+            let contribution =
+                Contribution::prepare(rows, &bias, input, auxiliary, &mut preparation).unwrap();
+            drop(preparation);
+            let mut scratch = vec![0.5; contribution.scratch_elements()];
+            let mut found = vec![0.5; contribution.elements()];
+            let auxiliary = if has_auxiliary { &*inputs[1] } else { &[] };
+            let steps = Steps { input: &inputs[0], auxiliary };
+            contribution.run(&mut Team::new(2), steps, &mut found, &mut scratch);
+            for (index, found) in found.into_iter().enumerate() {
+                let (row, unit) = (index / units, index % units);
+                let sum = |of: usize| -> f32 {
+                    let [inputs, weights] = [(row, &inputs[of]), (unit, &weights[of])]
+                        .map(|(at, values)| &values[at * sizes[of]..][..sizes[of]]);
+                    inputs.iter().zip(weights).map(|(a, b)| a * b).sum()
+                };
+                let expected = bias[unit] + sum(0) + if has_auxiliary { sum(1) } else { 0.0 };
+                // Of integers below 2^24: exact.
+                assert_eq!(found, expected, "{set}, {index}");
+            }
+        }
     }
 }

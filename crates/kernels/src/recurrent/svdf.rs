@@ -91,13 +91,14 @@ impl Svdf {
             bias,
             activation,
         };
-        preparation.check_scratch::<f32>(&[batch, filters])?;
+        preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
         Ok(prepared)
     }
 
     /// How many floats of scratch a run wants.
     pub fn scratch_elements(&self) -> usize {
-        self.shape.batch.saturating_mul(self.shape.units * self.shape.rank)
+        let features = self.shape.batch.saturating_mul(self.shape.units * self.shape.rank);
+        features.saturating_add(self.features.scratch_elements())
     }
 
     /// One step: from the state before, `[batch, filters, memory]`, to the one after and the output,
@@ -121,8 +122,8 @@ impl Svdf {
         assert_eq!(Some(state.len()), remembered, "another state");
         assert_eq!(Some(state_after.len()), remembered, "room for another state");
         assert_eq!(output.len(), rows, "another output");
-        let newest = &mut scratch[..rows * rank];
-        self.features.run(team, input, None, newest, &mut []);
+        let (newest, scratch) = scratch.split_at_mut(rows * rank);
+        self.features.run_within(team, input, None, newest, scratch);
         let (states, outputs) = (DisjointOutput::new(state_after), DisjointOutput::new(output));
         let by_row = rank * memory;
         let cut = Cut { each: by_row, least: LEAST_RESULTS, multiple: 1 };
