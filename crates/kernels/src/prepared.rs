@@ -72,22 +72,27 @@ impl fmt::Debug for Inputs<'_> {
     }
 }
 
-/// Inputs of which all are left out.
-struct NoInputs;
-
-impl InputBytes for NoInputs {
-    fn bytes(&self, _: usize) -> Option<&[u8]> {
-        None
+/// The first ones; the others are left out.
+impl InputBytes for &[&[u8]] {
+    fn bytes(&self, index: usize) -> Option<&[u8]> {
+        self.get(index).copied()
     }
 }
 
+/// All are left out.
 impl Default for Inputs<'_> {
     fn default() -> Self {
-        Self(&NoInputs)
+        const NONE: &[&[u8]] = &[];
+        Self(&NONE)
     }
 }
 
 impl<'run> Inputs<'run> {
+    /// Inputs that are somewhere.
+    pub(crate) fn new(bytes: &'run dyn InputBytes) -> Self {
+        Self(bytes)
+    }
+
     /// The elements of an input; `None` if it is left out.
     pub fn optional<T: AnyBitPattern>(&self, index: usize) -> Option<&'run [T]> {
         self.0.bytes(index).map(bytemuck::cast_slice)
@@ -113,7 +118,7 @@ impl<'run> Operands<'run> {
     /// Of inputs and of what is to be written: the outputs, then the scratch memory, then nothing. All is
     /// aligned for its elements.
     pub fn new(inputs: &'run dyn InputBytes, written: [&'run mut [u8]; MOST_WRITTEN]) -> Self {
-        Self { inputs: Inputs(inputs), written }
+        Self { inputs: Inputs::new(inputs), written }
     }
 
     /// Inputs to read, and the outputs and the scratch memory to write.
@@ -220,14 +225,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::lines::Lines;
 
-    pub(crate) struct Slices<'a>(pub(crate) &'a [&'a [u8]]);
-
-    impl InputBytes for Slices<'_> {
-        fn bytes(&self, index: usize) -> Option<&[u8]> {
-            self.0.get(index).copied()
-        }
-    }
-
     /// What a kernel makes of inputs that it takes, on two threads: outputs of these numbers of bytes.
     pub(crate) fn outputs<const N: usize>(
         kernel: &dyn PreparedKernel,
@@ -241,7 +238,7 @@ pub(crate) mod tests {
             *to = &mut lines.elements_mut()[..length];
         }
         written[N] = &mut scratch.elements_mut()[..kernel.scratch_bytes()];
-        let run = kernel.run_on(&mut Team::new(2), Operands::new(&Slices(inputs), written));
+        let run = kernel.run_on(&mut Team::new(2), Operands::new(&inputs, written));
         run.expect("values that it takes");
         let mut lengths = lengths.into_iter();
         memory.map(|it| it.elements()[..lengths.next().unwrap_or(0)].to_vec())

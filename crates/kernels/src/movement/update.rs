@@ -92,7 +92,7 @@ impl PreparedKernel for UpdateSlice {
 mod tests {
     use super::*;
     use crate::prepared::MOST_WRITTEN;
-    use crate::prepared::tests::{Slices, outputs};
+    use crate::prepared::tests::outputs;
 
     /// The block of 2 x 2 within a tensor of 3 x 4, for where it is asked to begin.
     fn updated(begins: [i32; 2], size: usize) -> Vec<u8> {
@@ -133,7 +133,7 @@ mod tests {
             let inputs: [&[u8]; 3] = [tensor, &[8, 9], bytemuck::bytes_of(&row)];
             let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
             written[0] = output;
-            kernel.run_on(&mut Team::alone(), Operands::new(&Slices(&inputs), written))
+            kernel.run_on(&mut Team::alone(), Operands::new(&&inputs[..], written))
         };
         let kernel = UpdateSlice::of_row(&[3, 2], 1);
         for (row, expected) in

@@ -102,19 +102,20 @@ impl UnpackedConvolution {
         };
         (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
+}
 
-    /// As [`ImageKernel::run`], of a filter, `[output_channels, filter height, filter width, input channels of a group]` or
-    /// depthwise `[1, filter height, filter width, output_channels]`, and a bias that are none of the other inputs.
-    ///
-    /// # Panics
-    /// As of [`ImageKernel::run`].
-    pub fn run_with(
-        &self,
-        team: &mut Team,
-        images: Images<'_, f32>,
-        [weights, bias]: [&[f32]; 2],
-        scratch: &mut [Line],
-    ) {
+/// Inputs: the image, the filter, `[output_channels, filter height, filter width, input channels of a group]` or depthwise `[1, filter
+/// height, filter width, output_channels]`, the bias, and the residual operand if there is one.
+impl ImageKernel for UnpackedConvolution {
+    type Element = f32;
+    const RESIDUAL: Option<usize> = Some(3);
+
+    fn name(&self) -> String {
+        format!("{} {}", self.shape.name(self.is_depthwise), self.kernel())
+    }
+
+    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+        let [weights, bias] = [images.others.of(1), images.others.of(2)];
         let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
         let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
         // A depthwise filter is stored by rows, of which those of all groups have the same taps.
@@ -133,21 +134,6 @@ impl UnpackedConvolution {
             Method::Wide(wide) => wide.run(team, [weights, bias], images),
         }
     }
-}
-
-/// Inputs: the image, the filter, the bias, and the residual operand if there is one.
-impl ImageKernel for UnpackedConvolution {
-    type Element = f32;
-    const RESIDUAL: Option<usize> = Some(3);
-
-    fn name(&self) -> String {
-        format!("{} {}", self.shape.name(self.is_depthwise), self.kernel())
-    }
-
-    fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
-        let filter = [images.others.of(1), images.others.of(2)];
-        self.run_with(team, images, filter, scratch);
-    }
 
     fn scratch_bytes(&self) -> usize {
         self.checked_scratch_bytes().expect("checked when it was prepared")
@@ -164,7 +150,7 @@ mod tests {
     use crate::convolution::float::tests::{
         any_shape, compare, defined, depthwise, numbers, turned,
     };
-    use crate::{Image, ImageMut, Lines};
+    use crate::{Image, ImageMut, Inputs, Lines};
     use proptest::prelude::*;
 
     proptest! {
@@ -198,13 +184,15 @@ mod tests {
                 ).unwrap();
                 let mut output = vec![-77.0; shape.output_pixels() * output_stride];
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+                let others: &[&[u8]] =
+                    &[&[], bytemuck::cast_slice(&weights), bytemuck::cast_slice(&bias)];
                 let images = Images {
                     residual: with_residual
                         .then_some(Image { values: &residual, pixel_stride: output_stride }),
+                    others: Inputs::new(&others),
                     ..Images::new(input, ImageMut { values: &mut output, pixel_stride: output_stride })
                 };
-                let filter: [&[f32]; 2] = [&weights, &bias];
-                kernel.run_with(&mut Team::new(threads), images, filter, scratch.lines_mut());
+                kernel.run(&mut Team::new(threads), images, scratch.lines_mut());
                 let channels = shape.output_channels;
                 compare(&output, [output_stride, channels], 0.0, &kernel.kernel(), |pixel, channel| {
                     let added = f64::from(residual[pixel * output_stride + channel]);

@@ -68,21 +68,21 @@ impl UnpackedConvolution {
             tasks: tasks.clamp(1, (shape.batch * shape.output[0]).max(1)),
         })
     }
+}
 
-    /// As [`ImageKernel::run`], of a filter and a bias that are none of the other inputs. The filter is `[output_channels,
-    /// filter[0], filter[1], input_channels / groups]`, or of a depthwise convolution `[1, filter[0], filter[1],
-    /// output_channels]`.
-    ///
-    /// # Panics
-    /// As of [`ImageKernel::run`].
-    pub fn run_with(
-        &self,
-        team: &mut Team,
-        images: Images<'_, u8>,
-        (filter, bias): (&[u8], &[i32]),
-        scratch: &mut [Line],
-    ) {
-        let Images { input, output, .. } = images;
+/// Inputs: the image, the filter, `[output_channels, filter height, filter width, input channels of a group]` or depthwise `[1, filter
+/// height, filter width, output_channels]`, and the bias, of 32 bits.
+impl ImageKernel for UnpackedConvolution {
+    type Element = u8;
+
+    fn name(&self) -> String {
+        let operation = self.shape.name(self.is_depthwise);
+        format!("{operation} direct with packing {}", self.activations.signedness.name())
+    }
+
+    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
+        let Images { input, output, others, .. } = images;
+        let (filter, bias): (&[u8], &[i32]) = (others.of(1), others.of(2));
         let Self { ref shape, isa, is_depthwise, activations, ref requantization, .. } = *self;
         input.check("input", shape.input_pixels(), shape.input_channels);
         assert_eq!(filter.len(), shape.filter_values(), "weights");
@@ -111,21 +111,6 @@ impl UnpackedConvolution {
             unsafe { definition.lines(isa, (input, &output), lines, stop) };
         });
     }
-}
-
-/// Inputs: the image, the filter and the bias.
-impl ImageKernel for UnpackedConvolution {
-    type Element = u8;
-
-    fn name(&self) -> String {
-        let operation = self.shape.name(self.is_depthwise);
-        format!("{operation} direct with packing {}", self.activations.signedness.name())
-    }
-
-    fn run(&self, team: &mut Team, images: Images<'_, u8>, scratch: &mut [Line]) {
-        let filter = (images.others.of(1), images.others.of(2));
-        self.run_with(team, images, filter, scratch);
-    }
 
     fn scratch_bytes(&self) -> usize {
         (self.shape.filter_values() * size_of::<i16>()).next_multiple_of(LINE_BYTES)
@@ -142,7 +127,7 @@ mod tests {
     use crate::convolution::float::tests::{any_shape, depthwise, turned};
     use crate::convolution::quantized::{Convolution, Layer};
     use crate::quantization::{Signedness, Weights};
-    use crate::{Image, ImageMut, InstructionSet, Lines, Multiplier};
+    use crate::{Image, ImageMut, Inputs, InstructionSet, Lines, Multiplier};
     use proptest::prelude::*;
 
     proptest! {
@@ -201,8 +186,10 @@ mod tests {
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
                 let output = ImageMut { values: &mut found, pixel_stride: strides[1] };
                 let mut team = Team::new(threads);
-                let images = Images::new(input, output);
-                kernel.run_with(&mut team, images, (&weights, &bias), scratch.lines_mut());
+                let others: &[&[u8]] = &[&[], &weights, bytemuck::cast_slice(&bias)];
+                let images =
+                    Images { others: Inputs::new(&others), ..Images::new(input, output) };
+                kernel.run(&mut team, images, scratch.lines_mut());
                 prop_assert_eq!(&found, &expected, "{}", set);
             }
         }

@@ -67,8 +67,7 @@ impl Narrow {
 
     /// Values of a padded row of the image, to the end of a cache line.
     fn row_values(shape: &Shape) -> Option<usize> {
-        let columns = shape.output[1].checked_sub(1)?.checked_mul(shape.stride[1])?;
-        let columns = columns.checked_add(shape.filter[1])?;
+        let columns = shape.reach(1, shape.output[1]);
         columns.checked_mul(shape.input_channels)?.checked_next_multiple_of(16)
     }
 
@@ -113,7 +112,7 @@ impl Narrow {
         let Some(pass) = Pass::new(shape, channels, images) else { return };
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
-        let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
+        let columns = shape.reach(1, shape.output[1]);
         assert!(columns * channels <= self.row_values, "{columns} columns of a row");
         let by_task = shape.filter[0] * self.row_values;
         for_each_task(team, self.parts, (scratch, by_task), |task, scratch, stop| {

@@ -243,15 +243,14 @@ impl Cut {
 
 /// Whether no window sees padding along an axis.
 fn is_inside(shape: &Shape, axis: usize) -> bool {
-    let reach = (shape.filter[axis] - 1).saturating_mul(shape.dilation[axis]);
-    let last = (shape.output[axis] - 1).saturating_mul(shape.stride[axis]);
-    shape.padding_before[axis] == 0 && last.saturating_add(reach) < shape.input[axis]
+    let reach = shape.reach(axis, shape.output[axis]);
+    shape.padding_before[axis] == 0 && reach <= shape.input[axis]
 }
 
 /// Whether all rows of a tile are inside of the images, at whatever pixel one of them begins, and windows have few runs.
 fn has_tiles_in_images(shape: &Shape, tile: usize) -> bool {
-    let reach = |axis: usize| (shape.filter[axis] - 1).saturating_mul(shape.dilation[axis]);
-    let seen = reach(0).saturating_mul(shape.input[1]).saturating_add(reach(1)).saturating_add(1);
+    let rows_before = shape.reach(0, 1) - 1;
+    let seen = rows_before.saturating_mul(shape.input[1]).saturating_add(shape.reach(1, 1));
     shape.taps() <= MOST_RUNS && shape.input_pixels().saturating_sub(seen) / shape.stride[1] > tile
 }
 

@@ -21,27 +21,19 @@ pub(super) struct Stage {
     pub bytes: usize,
 }
 
-/// How far a window reaches along an axis, from its first tap's position to behind its last one's.
-fn reach(shape: &Shape, axis: usize) -> Option<usize> {
-    shape.filter[axis].checked_sub(1)?.checked_mul(shape.dilation[axis])?.checked_add(1)
-}
-
-/// How much of an axis this many output positions see.
-fn seen(shape: &Shape, axis: usize, outputs: usize) -> Option<usize> {
-    outputs.checked_sub(1)?.checked_mul(shape.stride[axis])?.checked_add(reach(shape, axis)?)
-}
-
 impl Stage {
     /// With rows for as many of the output as a copy of `most` bytes serves, at least one. None if there is nothing to copy,
     /// or copies would be large beside the operands: with padding, steps or dilations that are larger than the image
     /// they hold little of it.
     pub(super) fn new(shape: &Shape, most: usize) -> Option<Self> {
-        let row_bytes = seen(shape, 1, shape.output[1])?.checked_mul(shape.input_channels)?;
+        if shape.output_pixels() == 0 || shape.taps() == 0 {
+            return None;
+        }
+        let row_bytes = shape.reach(1, shape.output[1]).checked_mul(shape.input_channels)?;
         let in_budget = most / row_bytes.max(1);
-        let fitting = in_budget.saturating_sub(reach(shape, 0)?) / shape.stride[0] + 1;
+        let fitting = in_budget.saturating_sub(shape.reach(0, 1)) / shape.stride[0] + 1;
         let output_rows = fitting.min(shape.output[0]).max(1);
-        let rows = seen(shape, 0, output_rows)?;
-        let bytes = rows.checked_mul(row_bytes)?.checked_add(SLACK)?;
+        let bytes = shape.reach(0, output_rows).checked_mul(row_bytes)?.checked_add(SLACK)?;
         let copies = shape.batch.checked_mul(shape.output[0].div_ceil(output_rows))?;
         let all = copies.checked_mul(bytes)?;
         shape.is_copy_small(all).then_some(Self { row_bytes, output_rows, bytes })
@@ -76,7 +68,7 @@ impl Stage {
         to: &mut [u8],
         pace: &mut Pace<'_>,
     ) {
-        let rows = seen(shape, 0, count).expect("as many rows as output rows see");
+        let rows = shape.reach(0, count);
         // Rows that are one behind the other are copied as one.
         if shape.is_matrix_product() && input.pixel_stride == shape.input_channels {
             let to = &mut to[..rows * self.row_bytes];

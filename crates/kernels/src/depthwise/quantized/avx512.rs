@@ -125,16 +125,13 @@ unsafe fn store_integers<const SHARE: u8>(
     match run.block.form {
         Form::Plain => requantize::<false>(run.lanes, sums),
         Form::Nudged => requantize::<true>(run.lanes, sums),
-        _ => {}
+        // SAFETY: the caller's promise.
+        _ => return unsafe { run.store_scalar::<64>(problem, bytemuck::cast_slice(sums)) },
     }
     let limits = Limits::new(problem.requantization.min, problem.requantization.max, 0);
     for (p, sums) in sums.iter().enumerate() {
-        let bytes = match run.block.form {
-            Form::Plain | Form::Nudged => limits.narrow4(*sums),
-            _ => scalar(problem, run, *sums),
-        };
         // SAFETY: the caller's promise.
-        unsafe { store_pixel::<SHARE>(run, p, bytes) };
+        unsafe { store_pixel::<SHARE>(run, p, limits.narrow4(*sums)) };
     }
 }
 
@@ -175,20 +172,6 @@ unsafe fn store_pixel<const SHARE: u8>(run: &Run<'_>, pixel: usize, bytes: __m51
             _ => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
         }
     }
-}
-
-/// Requantizes one by one.
-#[cold]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn scalar(problem: &Problem, run: &Run<'_>, sums: [__m512i; 4]) -> __m512i {
-    let mut numbers = [0_i32; 64];
-    for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(16)) {
-        // SAFETY: 16 numbers.
-        unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), *sums) };
-    }
-    let bytes: [u8; 64] = problem.outputs(run.block, &numbers);
-    // SAFETY: 64 bytes.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
 /// Sums of four products.

@@ -1,7 +1,7 @@
 //! [`Columns`]: where the input pixels are that a row of output pixels sees.
 
 use crate::Image;
-use crate::convolution::Shape;
+use crate::convolution::{Pixels, Shape};
 
 /// Addresses in a table.
 pub(super) const ENTRIES: usize = 1024;
@@ -24,22 +24,16 @@ impl Columns {
         self.0.as_ptr()
     }
 
-    /// Columns that this many output pixels see.
-    pub(super) fn needed(shape: &Shape, pixels: usize) -> usize {
-        (pixels - 1) * shape.stride[1] + (shape.filter[1] - 1) * shape.dilation[1] + 1
-    }
-
     /// Output pixels that a table is large enough for.
     pub(super) fn pixels(shape: &Shape) -> usize {
         let columns = ENTRIES / shape.filter[0];
-        let reach = (shape.filter[1] - 1) * shape.dilation[1] + 1;
-        columns.checked_sub(reach).map_or(0, |rest| rest / shape.stride[1] + 1)
+        columns.checked_sub(shape.reach(1, 1)).map_or(0, |rest| rest / shape.stride[1] + 1)
     }
 
     /// Whether addresses are entered for few more columns than pixels see taps.
     pub(super) fn suit(shape: &Shape) -> bool {
         let pixels = Self::pixels(shape).min(shape.output[1]);
-        pixels > 0 && Self::needed(shape, pixels) <= MOST_COLUMNS.max(4 * pixels * shape.filter[1])
+        pixels > 0 && shape.reach(1, pixels) <= MOST_COLUMNS.max(4 * pixels * shape.filter[1])
     }
 
     /// Enters what output row `y` of an image sees from pixel `x` on.
@@ -51,28 +45,11 @@ impl Columns {
         [batch, y, x]: [usize; 3],
         columns: usize,
     ) {
-        let [height, width] = shape.input;
-        // Columns before the image, in it, and behind it.
-        let (from, before) = (x * shape.stride[1], shape.padding_before[1]);
-        let left = before.saturating_sub(from).min(columns);
-        let first = (from + left).saturating_sub(before);
-        let inside = width.saturating_sub(first).min(columns - left);
+        let Image { values, pixel_stride, .. } = input;
+        let image = Pixels { values, pixel_stride, channel: 0, padding };
         for (i, row) in self.0.chunks_exact_mut(columns).take(shape.filter[0]).enumerate() {
             let position = shape.input_position(0, y, i);
-            let Some(in_y) = position.filter(|&in_y| in_y < height && inside > 0) else {
-                row.fill(padding.as_ptr());
-                continue;
-            };
-            let (outside, rest) = row.split_at_mut(left);
-            outside.fill(padding.as_ptr());
-            let (pixels, outside) = rest.split_at_mut(inside);
-            outside.fill(padding.as_ptr());
-            let pixel = (batch * height + in_y) * width + first;
-            let start = input.values.as_ptr().wrapping_add(pixel * input.pixel_stride);
-            // Pixels of the image, so that nothing wraps.
-            for (index, entry) in pixels.iter_mut().enumerate() {
-                *entry = start.wrapping_add(index.wrapping_mul(input.pixel_stride));
-            }
+            image.locate_row(shape, [batch, x * shape.stride[1], 1], position, row);
         }
     }
 }

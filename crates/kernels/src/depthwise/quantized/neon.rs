@@ -97,7 +97,7 @@ pub(super) unsafe fn store<const P: usize, const FULL: bool>(
 ) {
     if run.block.form == Form::Scalar {
         // SAFETY: the caller's promise.
-        unsafe { store_scalar(problem, run, &sums) };
+        unsafe { run.store_scalar::<16>(problem, bytemuck::cast_slice(&sums)) };
         return;
     }
     for quarter in 0..4 {
@@ -196,24 +196,4 @@ unsafe fn load_less_than_8(from: *const u8, count: usize) -> u64 {
         }
     }
     value
-}
-
-/// One by one.
-///
-/// # Safety
-/// As of [`compute`], for the pixels that there are sums of.
-#[cold]
-unsafe fn store_scalar(problem: &Problem, run: &Run<'_>, sums: &[[int32x4_t; 4]]) {
-    for (p, row) in sums.iter().enumerate() {
-        let mut numbers = [0_i32; 16];
-        for (quarter, &sums) in row.iter().enumerate() {
-            // SAFETY: 16 numbers.
-            unsafe { vst1q_s32(numbers[4 * quarter..].as_mut_ptr(), sums) };
-        }
-        for (index, &sum) in numbers.iter().enumerate().take(run.block.channels) {
-            let output = problem.output(run.block.channel + index, sum);
-            // SAFETY: a channel of the pixel's output, which may be written.
-            unsafe { run.output.add(p * run.output_step + index).write(output) };
-        }
-    }
 }

@@ -220,7 +220,7 @@ impl Packed {
             for row in rows {
                 for x in (0..width).step_by(most) {
                     let count = most.min(width - x);
-                    let columns = Columns::needed(shape, count);
+                    let columns = shape.reach(1, count);
                     assert!(columns * shape.filter[0] <= ENTRIES, "{columns} columns of addresses");
                     let place = [row / height, row % height, x];
                     table.fill(shape, input, &self.padding, place, columns);
@@ -247,7 +247,7 @@ impl Packed {
                         // SAFETY: the processor has the instructions, as `Variant::of` made sure. The
                         // table has the addresses of pixels of the image, whose size was checked above,
                         // or of the padding, and all have the block's channels; it has all columns that
-                        // the taps of these pixels see, `Columns::needed`. The weights are packed for
+                        // the taps of these pixels see, `Shape::reach`. The weights are packed for
                         // the variant, the order and the filter, and begin on a line. The output has
                         // the block's channels of the pixels, and tasks have different rows or blocks.
                         unsafe { (self.variant.compute)(&self.problem, &run) };

@@ -28,7 +28,6 @@ pub(super) struct Block {
 /// What kernels have to know of a depthwise convolution.
 #[derive(Debug)]
 pub(super) struct Problem {
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub packing: Packing,
     pub order: Order,
     pub filter: [usize; 2],
@@ -51,20 +50,6 @@ impl Problem {
         let output = self.requantization.apply(sum, channel);
         self.signedness.byte(output)
     }
-
-    /// The outputs of all sums of a block, by lane.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn outputs<const LANES: usize>(
-        &self,
-        block: &Block,
-        sums: &[i32; LANES],
-    ) -> [u8; LANES] {
-        std::array::from_fn(|lane| {
-            let index = lane % (LANES / block.pixels);
-            let sum = sums[self.packing.sum_of_lane(lane)];
-            if index < block.channels { self.output(block.channel + index, sum) } else { 0 }
-        })
-    }
 }
 
 /// Output pixels of a row, of a block, to be computed.
@@ -78,7 +63,6 @@ pub(super) struct Run<'a> {
     /// Output pixels; if two share the lanes, of each half.
     pub count: usize,
     /// How many pixels farther on those of the upper half are, 0 if they are the same.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub partner: usize,
     /// The first pixel's outputs of the block.
     pub output: *mut u8,
@@ -101,6 +85,31 @@ impl Run<'_> {
     pub(super) unsafe fn pixel(&self, entry: usize) -> *const u8 {
         // SAFETY: the caller's promise.
         unsafe { *self.table.add(entry) }.wrapping_add(self.block.channel)
+    }
+
+    /// Requantizes one by one and stores: for each of the first pixels, and its partner, the sums of all lanes.
+    ///
+    /// # Safety
+    /// The block's channels of these pixels may be written.
+    #[cold]
+    pub(super) unsafe fn store_scalar<const LANES: usize>(
+        &self,
+        problem: &Problem,
+        sums: &[[i32; LANES]],
+    ) {
+        let Block { channel, channels, pixels, .. } = *self.block;
+        for (pixel, sums) in sums.iter().enumerate() {
+            for (part, index) in
+                (0..pixels).flat_map(|part| (0..channels).map(move |it| (part, it)))
+            {
+                let lane = part * (LANES / pixels) + index;
+                let output =
+                    problem.output(channel + index, sums[problem.packing.sum_of_lane(lane)]);
+                let at = (pixel + part * self.partner) * self.output_step + index;
+                // SAFETY: a channel of one of the pixels.
+                unsafe { self.output.add(at).write(output) };
+            }
+        }
     }
 
     /// The run without its first pixels.

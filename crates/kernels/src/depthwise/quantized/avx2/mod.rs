@@ -93,7 +93,9 @@ impl Vectors for Bytes32 {
         // SAFETY: the caller's promises.
         unsafe {
             match run.block.form {
-                Form::Scalar | Form::Sums => store_scalar::<SHARE>(problem, run, &sums),
+                Form::Scalar | Form::Sums => {
+                    run.store_scalar::<32>(problem, bytemuck::cast_slice(&sums));
+                }
                 Form::Plain => store::<SHARE, false>(problem, run, &mut sums),
                 _ => store::<SHARE, true>(problem, run, &mut sums),
             }
@@ -123,19 +125,6 @@ unsafe fn store<const SHARE: u8, const NUDGED: bool>(
     for (p, pixel) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe { store_pixel::<SHARE>(run, p, limits.narrow4(*pixel)) };
-    }
-}
-
-/// Requantizes one by one and stores.
-///
-/// # Safety
-/// As of [`store`].
-#[cold]
-#[target_feature(enable = "avx2")]
-unsafe fn store_scalar<const SHARE: u8>(problem: &Problem, run: &Run<'_>, sums: &[[__m256i; 4]]) {
-    for (p, pixel) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { store_pixel::<SHARE>(run, p, scalar(problem, run, *pixel)) };
     }
 }
 
@@ -218,20 +207,6 @@ unsafe fn store_some(to: *mut u8, bytes: __m128i, count: usize) {
             std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
         }
     }
-}
-
-/// Requantizes one by one.
-#[cold]
-#[target_feature(enable = "avx2")]
-fn scalar(problem: &Problem, run: &Run<'_>, sums: [__m256i; 4]) -> __m256i {
-    let mut numbers = [0_i32; 32];
-    for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(8)) {
-        // SAFETY: 8 numbers.
-        unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), *sums) };
-    }
-    let bytes: [u8; 32] = problem.outputs(run.block, &numbers);
-    // SAFETY: 32 bytes.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 /// With AVX-VNNI.

@@ -16,7 +16,7 @@
 use super::super::packing::{LOWER_LAST, LOWER_PAIR, Layout, PAIR_BYTES, Packing};
 use super::super::pixels::{FULL, FULL_PAIR, PAIR, PARTIAL, Vectors};
 use super::super::problem::{Problem, Run};
-use super::{Bytes32, store_pixel, store_scalar};
+use super::{Bytes32, store_pixel};
 use crate::requantize::avx2::{Constants, Limits};
 use crate::requantize::{ChannelLanes, Form};
 use std::arch::x86_64::*;
@@ -135,7 +135,7 @@ unsafe fn one_by_one<const SHARE: u8>(problem: &Problem, run: &Run<'_>) {
         for (quarter, sum) in sums.iter_mut().enumerate() {
             *sum = _mm256_add_epi32(Bytes32::first(lanes, quarter), *sum);
         }
-        store_scalar::<SHARE>(problem, run, &[sums]);
+        run.store_scalar::<32>(problem, bytemuck::cast_slice(&[sums]));
     }
 }
 
