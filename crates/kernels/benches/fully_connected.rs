@@ -4,8 +4,8 @@
 mod measure;
 
 use measure::{Settings, values};
-use nnhal_kernels::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use nnhal_kernels::{Lines, Preparation, PreparedKernel, Team};
+use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
+use nnhal_kernels::{Epilogue, Lines, Preparation, PreparedKernel, Team};
 
 /// Name, rows, inputs, units, storage.
 type Row = (&'static str, usize, usize, usize, Storage);

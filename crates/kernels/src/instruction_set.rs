@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// faster.
 ///
 /// The names are those that `NNHAL_INSTRUCTION_SET` takes. A kernel without a variant for a set uses
-/// that of a lesser one, and all have a portable one. Kernels of float32 are written once, for the
-/// vectors of each set; matrix products and convolutions of 8-bit numbers have a variant for each.
+/// that of a lesser one, and all have a portable one. Most kernels of float32 are written once, for
+/// the vectors of each set; matrix products and convolutions of 8-bit numbers have a variant for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstructionSet {
     /// What every processor has: vectors of SSE2 on x86-64 and of whatever compilers find elsewhere, and plain Rust.
@@ -56,6 +56,12 @@ impl InstructionSet {
     /// of the time that building takes, and many times as much with a sanitizer.
     pub fn is_available(self) -> bool {
         self.lesser().is_none_or(Self::is_available) && self.is_added()
+    }
+
+    /// # Panics
+    /// If this processor does not have it.
+    pub(crate) fn expect_available(self) {
+        assert!(self.is_available(), "this processor does not have {self}");
     }
 
     /// Whether this processor has what the set has beyond the lesser one.

@@ -21,10 +21,24 @@ pub(crate) const TASKS_BY_THREAD: usize = 4;
 /// Into how many tasks to cut work of which `least` is worth a task. Less is shared too, as one task for each thread, but
 /// for what takes about half a microsecond, which sharing it takes as well.
 pub(crate) fn shared_tasks(work: usize, least: usize, threads: usize) -> usize {
-    match work / least {
-        0 if work < least / 5 => 1,
-        worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
-    }
+    tasks_worth(work, [least, least / 5], threads)
+}
+
+/// Into how many tasks to cut work of which `each` is worth a task, and which is shared from `to_share` on, as one task for each
+/// thread at least.
+pub(crate) fn tasks_worth(work: usize, [each, to_share]: [usize; 2], threads: usize) -> usize {
+    let least = if work < to_share { 1 } else { threads };
+    even_tasks((work / each).max(least), threads, TASKS_BY_THREAD)
+}
+
+/// Scratch memory that no one minds, in bytes.
+const SMALL_SCRATCH: usize = 1 << 20;
+
+/// How many of these tasks have scratch memory, this number of bytes each, that is together not much more than operands of
+/// this number; at least one.
+pub(crate) fn affordable_tasks(tasks: usize, each: usize, operands: usize) -> usize {
+    let most = SMALL_SCRATCH.max(operands.saturating_mul(4));
+    tasks.min(most / each.max(1)).max(1)
 }
 
 /// Tasks take no longer than this many that are just worth it: then it is asked whether to go on.

@@ -112,7 +112,7 @@ mod x86 {
 
     /// The same for numbers of 8 bits.
     pub(super) fn bytes(set: InstructionSet) -> Option<usize> {
-        assert!(set.is_available(), "this processor does not have {set}");
+        set.expect_available();
         let (multiply, products): (unsafe fn(), usize) = match set {
             InstructionSet::Avx512Amx => (multiply_tiles, PRODUCTS_OF_TILES),
             InstructionSet::Avx512Vnni => (multiply_vnni, 64),

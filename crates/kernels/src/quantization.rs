@@ -129,6 +129,11 @@ impl Activations {
         let (min, max) = self.signedness.range();
         i64::from((self.zero_point - min).max(max - self.zero_point))
     }
+
+    /// The greatest magnitude of a bias and products with weights whose magnitudes have this sum.
+    pub(crate) fn bound(self, magnitude: i64, bias: i32) -> i64 {
+        magnitude.saturating_mul(self.greatest()).saturating_add(i64::from(bias).abs())
+    }
 }
 
 impl Weights<'_> {
@@ -152,10 +157,7 @@ impl Weights<'_> {
 
     /// The zero point of weights that are made signed.
     pub(crate) fn signed_zero_point(&self) -> i32 {
-        match self.signedness {
-            Signedness::Unsigned => self.zero_point - 128,
-            Signedness::Signed => self.zero_point,
-        }
+        self.zero_point + self.signedness.offset() - 128
     }
 }
 

@@ -179,37 +179,26 @@ impl<'a> Worker<'a> {
         at: usize,
     ) {
         let Attention { isa, sizes: Sizes { depth, .. }, .. } = *self.attention;
-        let (keys, is_transposed) = self.matrix(1, group);
+        let (keys, transposed) = self.matrix(1, group);
         let panel = &mut self.memory.keys[at..][..padded * (1 + depth)];
         let (biases, rows) = panel.split_at_mut(padded);
         biases.fill(0.0);
         let columns = first + columns.start..first + columns.end;
-        let pace = &mut self.pace;
-        if is_transposed {
-            pack::turned_until(pace, isa, &keys, columns, depth, [padded; 2], rows);
-        } else {
-            pack::columns_until(pace, &keys, depth, columns, padded, rows);
-        }
+        pack::panel_until(&mut self.pace, isa, (&keys, transposed), depth, (columns, padded), rows);
     }
 
     /// Packs values of a group, counted from that of this key on.
     fn pack_values(&mut self, group: usize, first: usize, wanted: Range<usize>) {
         let Attention { isa, blocking, sizes: Sizes { width, .. }, .. } = *self.attention;
-        let (values, is_transposed) = self.matrix(2, group);
-        let (first, rows) = (first + wanted.start, wanted.len());
+        let (all, transposed) = self.matrix(2, group);
+        let before = (first + wanted.start) * if transposed { 1 } else { all.stride };
+        let values = (&Matrix { start: all.start + before, ..all }, transposed);
         let of_panel = 1 + self.attention.most_keys();
-        let pace = &mut self.pace;
         for (columns, padded) in blocking.panels(0..width) {
             let panel = &mut self.memory.values[columns.start * of_panel..][..of_panel * padded];
             panel[..padded].fill(0.0);
             let to = &mut panel[(1 + wanted.start) * padded..];
-            if is_transposed {
-                let values = Matrix { start: values.start + first, ..values };
-                pack::turned_until(pace, isa, &values, columns, rows, [padded; 2], to);
-            } else {
-                let values = Matrix { start: values.start + first * values.stride, ..values };
-                pack::columns_until(pace, &values, rows, columns, padded, to);
-            }
+            pack::panel_until(&mut self.pace, isa, values, wanted.len(), (columns, padded), to);
         }
     }
 

@@ -10,7 +10,7 @@ mod tests;
 use crate::batch_matmul::float::{Layout, check_disjoint};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::Blocking;
-use crate::parts::{for_each_task, shared_tasks};
+use crate::parts::{affordable_tasks, for_each_task, shared_tasks};
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::softmax::Adjustment;
 use crate::team::{Pace, Stop, part};
@@ -38,8 +38,8 @@ const LEAST_KEYS: usize = 128;
 /// A thread should have a few microseconds of work at least.
 const LEAST_PRODUCTS: usize = 500_000;
 
-/// Values of scratch memory that no one minds.
-const SMALL_SCRATCH: usize = 1 << 20;
+/// Bytes of operands beside which no one minds scratch memory of a few megabytes.
+const SMALL_OPERANDS: usize = 1 << 20;
 
 /// Values of a cache line.
 const LINE: usize = LINE_BYTES / size_of::<f32>();
@@ -160,12 +160,12 @@ impl Attention {
 
     /// The same by so few threads that their scratch memory is not much more than the operands.
     fn with_affordable_scratch(mut self) -> Self {
+        let bytes = |values: usize| values.saturating_mul(size_of::<f32>());
         let Sizes { queries, keys, depth, width } = self.sizes;
         let of_group = self.shared.saturating_mul(queries).saturating_add(keys);
         let operands = of_group.saturating_mul(depth.saturating_add(width));
-        let affordable =
-            SMALL_SCRATCH.max(operands.saturating_mul(4).saturating_mul(self.groups()));
-        self.workers = self.workers.min(affordable / self.worker_values().max(1)).max(1);
+        let operands = bytes(operands.saturating_mul(self.groups())).max(SMALL_OPERANDS);
+        self.workers = affordable_tasks(self.workers, bytes(self.worker_values()), operands);
         self
     }
 

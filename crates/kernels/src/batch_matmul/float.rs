@@ -5,7 +5,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::{Blocking, Epilogue, Target, Tile, pack, run_tile};
 use crate::image::values_needed;
-use crate::parts::{even_tasks, for_each_task};
+use crate::parts::{affordable_tasks, even_tasks, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::{Pace, part};
 use crate::vector::Isa;
@@ -66,9 +66,6 @@ const VALUES_TOGETHER: usize = 24 << 10;
 
 /// A panel is packed anew for each part of the rows; with that many rows it hardly matters.
 const ROWS_OF_PART: usize = 112;
-
-/// Values of scratch memory that no one minds.
-const SMALL_SCRATCH: usize = 1 << 18;
 
 /// A task should take a few microseconds at least.
 const LEAST_PRODUCTS: usize = 500_000;
@@ -135,8 +132,9 @@ impl BatchMatmul {
         let (panel, tile) = self.task_scratch();
         let operands = rows.saturating_add(columns).saturating_mul(depth);
         let operands = operands.saturating_mul(self.output.starts.len());
-        let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4));
-        self.tasks = self.tasks.min((affordable / panel.saturating_add(tile)).max(1));
+        let bytes = |values: usize| values.saturating_mul(size_of::<f32>());
+        let of_task = bytes(panel.saturating_add(tile));
+        self.tasks = affordable_tasks(self.tasks, of_task, bytes(operands));
         self
     }
 
@@ -234,11 +232,8 @@ impl BatchMatmul {
             let (panel, rest) = to.split_at_mut((1 + depth) * width);
             let (bias, weights) = panel.split_at_mut(width);
             bias.fill(0.0);
-            if self.right.transposed {
-                pack::turned_until(pace, self.isa, &right, columns, depth, [width; 2], weights);
-            } else {
-                pack::columns_until(pace, &right, depth, columns, width, weights);
-            }
+            let right = (&right, self.right.transposed);
+            pack::panel_until(pace, self.isa, right, depth, (columns, width), weights);
             to = rest;
         }
         // Those that are whole are multiplied together.

@@ -4,7 +4,7 @@
 use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
-use crate::parts::{TASKS_BY_THREAD, for_each_task};
+use crate::parts::{TASKS_BY_THREAD, affordable_tasks, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
@@ -17,9 +17,6 @@ const WORK_OF_PAIR: usize = 8;
 
 /// Multiplications of a product that is not worth packing a matrix for.
 const SMALL_PRODUCT: usize = 64;
-
-/// Bytes of scratch memory that no one minds.
-const SMALL_SCRATCH: usize = 1 << 20;
 
 /// Products `output[M][N] = x[M][K] * y[K][N]`, to whose sums a bias `[N]` may be added, of matrices that are one behind the
 /// other.
@@ -163,11 +160,9 @@ impl BatchMatmul {
                     .copied_row_bytes()
                     .map_or(0, |bytes| (of_part.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
             };
-            // Each task has scratch memory of its own, of all of which there should not be much more
-            // than operands.
             let operands = (rows + columns).saturating_mul(inner).saturating_mul(batch);
-            let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4)) / LINE_BYTES;
-            let tasks = tasks.min((affordable / lines.sum().max(1)).max(1));
+            let of_task = lines.sum().saturating_mul(LINE_BYTES);
+            let tasks = affordable_tasks(tasks, of_task, operands);
             preparation.check_scratch::<Line>(&[tasks, lines.sum()])?;
             Ok((tasks, Packed { matrix, lines }))
         };

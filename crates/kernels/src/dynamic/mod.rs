@@ -27,7 +27,7 @@ pub use round::Rounding;
 pub use rounded::RoundedConvolution;
 
 use crate::convolution::Shape;
-use crate::convolution::quantized::{Block, FromSums, InputOffset, SumConvolution};
+use crate::convolution::quantized::{Block, FromSums, SumConvolution};
 use crate::disjoint::DisjointOutput;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::{Signedness, Sums, Weights};
@@ -250,10 +250,7 @@ impl ScaleBlock<'_> {
         while next < pixels.end {
             let Meaning { step: of_image, zero_point } = meanings[image];
             // Images that were no longer wanted have any.
-            let zero_point = match offset {
-                InputOffset::Constant(offset) => zero_point.wrapping_sub(*offset),
-                InputOffset::ZeroPoint => 0,
-            };
+            let zero_point = offset.map_or(0, |offset| zero_point.wrapping_sub(offset));
             let (of_image, zero_point) = (simd.splat(of_image), simd.isplat(zero_point));
             let mut terms = of_channels;
             for (scale, _, weight_sum) in &mut terms {

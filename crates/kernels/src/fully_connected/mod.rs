@@ -9,10 +9,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use crate::gemm::float::Epilogue;
-
 use crate::disjoint::DisjointOutput;
-use crate::gemm::float::{Arguments, Blocking, Layer, PackedProduct, Panels, PlainRows, RowsPlan};
+use crate::gemm::float::{
+    Arguments, Blocking, Epilogue, Layer, PackedProduct, Panels, PlainRows, RowsPlan,
+};
 use crate::packing::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Pace;

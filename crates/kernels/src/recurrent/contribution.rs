@@ -1,8 +1,8 @@
 //! [`Contribution`]: what the inputs of all steps contribute to a gate.
 
 use super::sequences::Steps;
-use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use crate::{Preparation, PreparedKernel, Team, TooLarge};
+use crate::fully_connected::{FullyConnected, Sizes, Storage};
+use crate::{Epilogue, Preparation, PreparedKernel, Team, TooLarge};
 
 /// Weights from the inputs to the units of a gate.
 #[derive(Debug)]

@@ -5,12 +5,12 @@
 
 use super::activation::{Activate, Activation};
 use crate::disjoint::DisjointOutput;
-use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
+use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::packing::PackedValues;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Preparation, TooLarge};
+use crate::{Epilogue, Preparation, TooLarge};
 use std::ops::Range;
 
 /// The sizes of an SVDF layer.

@@ -19,7 +19,7 @@
 //!   That is so wherever a ReLU is part of the operation.
 //!
 //! All that is right while `h + half + zero_point * 2^r` stays within 32 bits, which follows from the
-//! greatest magnitude that a sum can have; [`pack`] checks it.
+//! greatest magnitude that a sum can have, which is checked for each channel.
 //!
 //! With AVX-512 most channels take fewer steps in floats, see [`super::floats`].
 

@@ -152,7 +152,7 @@ impl<'a> Pace<'a> {
 /// What the caller and the helpers share.
 struct Shared {
     round: Padded<Announcement>,
-    /// What a team that follows this one keeps.
+    /// Kept where [`Team::run_round`] replaces a team whose numbers of rounds have run out.
     stop: Arc<Padded<Stop>>,
     /// By thread, the caller's first.
     shares: Vec<Padded<Share>>,
@@ -512,17 +512,19 @@ fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -
         let word = shared.round.0.word.load(Ordering::SeqCst);
         (word != seen).then_some(word)
     };
-    let mut timeout = Timeout::default();
+    // How long this has been looking for work. Time does not pass in a model.
+    let (mut looks, mut since) = (0_u32, None);
     loop {
         if let Some(word) = news() {
             return word;
         }
-        if !timeout.looks_at_clock() {
+        looks = looks.wrapping_add(1);
+        if !cfg!(loom) && !looks.is_multiple_of(LOOKS_PER_CLOCK) {
             pause();
             continue;
         }
         allowed.leave(shared.round.0.processor.load(Ordering::Relaxed));
-        if !timeout.is_at_end() {
+        if !cfg!(loom) && since.get_or_insert_with(Instant::now).elapsed() < TIMEOUT {
             continue;
         }
         let asleep = &shared.states[index].0.asleep;
@@ -532,26 +534,6 @@ fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -
         }
         asleep.store(false, Ordering::SeqCst);
         // Who was woken is about to get work.
-        timeout = Timeout::default();
-    }
-}
-
-/// How long somebody has been looking for work.
-#[derive(Default)]
-struct Timeout {
-    looks: u32,
-    since: Option<Instant>,
-}
-
-impl Timeout {
-    /// Counts a look; says whether it is time for one at the clock. Time does not pass in a model.
-    fn looks_at_clock(&mut self) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        cfg!(loom) || self.looks.is_multiple_of(LOOKS_PER_CLOCK)
-    }
-
-    /// Whether it is time to sleep.
-    fn is_at_end(&mut self) -> bool {
-        cfg!(loom) || self.since.get_or_insert_with(Instant::now).elapsed() >= TIMEOUT
+        since = None;
     }
 }

@@ -28,8 +28,8 @@ impl Deref for Shape {
     }
 }
 
-/// Taps that may be added to a filter of a phase, all zero, because so much is cut off in front that
-/// its first output pixel sees no input before the second one.
+/// Taps of zeros that may be put in front of a phase's filter, where so much is cut off that its first output pixel begins behind the
+/// first input pixel.
 const MOST_ADDED: usize = 4;
 
 /// Multiplications that take as long as finding a tap.

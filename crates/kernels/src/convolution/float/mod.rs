@@ -11,7 +11,7 @@ mod winograd;
 
 use crate::convolution::Shape;
 pub use crate::gemm::float::Layer;
-use crate::gemm::float::{Arguments, Blocking, FewColumns, PackedProduct, Panels, few_columns};
+use crate::gemm::float::{Arguments, Blocking, FewColumns, PackedProduct, few_columns};
 use crate::of_images::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use narrow::Narrow;
@@ -66,10 +66,7 @@ impl Method {
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
         if !is_few && access != Access::Plain && Narrow::suits(shape, is_contiguous) {
-            let Layer { filter, bias, epilogue } = layer;
-            let (blocking, bias) = (Blocking::of(set), |n: usize| bias[n]);
-            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
-            return Narrow::new(shape, panels, epilogue, preparation).map(Self::Narrow);
+            return Narrow::new(shape, layer, preparation).map(Self::Narrow);
         }
         let product = if is_few {
             let rows = access.plan(shape, input_pixel_stride, sizes.block())?;

@@ -8,7 +8,7 @@
 use super::Pass;
 use crate::convolution::Shape;
 use crate::convolution::row::copy_row;
-use crate::gemm::float::{Blocking, Epilogue, Panels, Run, Target, finish, largest_tile};
+use crate::gemm::float::{Blocking, Epilogue, Layer, Panels, Run, Target, finish, largest_tile};
 use crate::packing::product;
 use crate::parts::{for_each_task, shared_tasks};
 use crate::team::{Pace, part};
@@ -71,19 +71,20 @@ impl Narrow {
         columns.checked_mul(shape.input_channels)?.checked_next_multiple_of(16)
     }
 
-    /// Panels are those of all taps and channels as the depth.
+    /// # Errors
+    /// If it takes more memory than it may.
     ///
     /// # Panics
-    /// If they are others, or it does not [suit](Self::suits) an image without gaps.
+    /// If it does not [suit](Self::suits) an image without gaps.
     pub(super) fn new(
         shape: &Shape,
-        panels: Panels,
-        epilogue: Epilogue,
+        Layer { filter, bias, epilogue }: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         assert!(Self::suits(shape, true), "not a shape of few channels: {shape:?}");
-        let depth = shape.taps() * shape.input_channels;
-        panels.check(Blocking::of(preparation.set()), depth, [1, shape.output_channels]);
+        let (blocking, columns) = (Blocking::of(preparation.set()), [1, shape.output_channels]);
+        let (depth, bias) = (shape.taps() * shape.input_channels, |n: usize| bias[n]);
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
         let threads = preparation.threads();
         let most = most_pixels(Isa::of(preparation.set()).registers()).min(shape.output[1]);
         let pixels = [14, 7, 5, 3].into_iter().find(|pixels| *pixels <= most).unwrap_or(1);

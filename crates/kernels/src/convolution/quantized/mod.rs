@@ -28,7 +28,7 @@ use packed::Packed;
 use portable::Portable;
 use std::fmt;
 use std::ops::Range;
-pub(crate) use sums::{Block, FromSums, InputOffset, SumConvolution};
+pub(crate) use sums::{Block, FromSums, SumConvolution};
 use winograd::Winograd;
 
 /// A convolution with constant weights, prepared for an instruction set. Also the product of a matrix

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::stage::Stage;
-use super::sums::{Block, InputOffset};
+use super::sums::Block;
 use super::table::{ENTRIES, PIXELS, Table};
 use super::tasks::Tasks;
 use super::{Layer, Method, Output, Pass, Wanted};
@@ -501,7 +501,7 @@ impl Work<'_> {
                     Output::Sums(to) => {
                         give = |SumsOfRows { rows, channels, sums, step }: SumsOfRows<'_>| {
                             let pixels = first + rows.start..first + rows.end;
-                            let offset = InputOffset::Constant(0);
+                            let offset = Some(0);
                             // SAFETY: the caller's promise.
                             unsafe { to.store(Block { pixels, channels, sums, step, offset }) };
                         };
@@ -561,7 +561,7 @@ impl Work<'_> {
                 Output::Sums(to) => {
                     assert!(block.vectors * LANES <= SUM_CHANNELS, "{} vectors", block.vectors);
                     let sums = sums.get_or_insert([[0; SUM_CHANNELS]; SUM_PIXELS]);
-                    let offset = InputOffset::Constant(matrix.variant.input_offset());
+                    let offset = Some(matrix.variant.input_offset());
                     for start in (0..count).step_by(SUM_PIXELS) {
                         let rows = start..count.min(start + SUM_PIXELS);
                         let output = sums[..rows.len()].as_mut_ptr().cast();

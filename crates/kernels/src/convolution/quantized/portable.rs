@@ -1,7 +1,7 @@
 //! The definition in plain loops: the counterpart of all others, and what runs where they do not.
 #![allow(unsafe_code)]
 
-use super::sums::{Block, InputOffset};
+use super::sums::Block;
 use super::{Layer, Method, Output, Pass, Target, Wanted};
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
@@ -220,7 +220,7 @@ impl Method for Portable {
                             channels,
                             sums: &sums,
                             step: CHANNELS,
-                            offset: InputOffset::ZeroPoint,
+                            offset: None,
                         };
                         // SAFETY: the pixels of different lines are different, and each line is of one task.
                         unsafe { output.store(block) };

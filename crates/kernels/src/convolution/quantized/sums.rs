@@ -37,16 +37,9 @@ pub(crate) struct Block<'a> {
     pub(crate) sums: &'a [i32],
     /// From one pixel's sums to those of the next.
     pub(crate) step: usize,
-    pub(crate) offset: InputOffset,
-}
-
-/// What inputs were less when they were multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InputOffset {
-    /// All of them this number, also in the padding.
-    Constant(i32),
-    /// The zero point of their image.
-    ZeroPoint,
+    /// What had been subtracted from all inputs, also in the padding, when they were multiplied; if nothing is given, the zero
+    /// point of their image.
+    pub(crate) offset: Option<i32>,
 }
 
 impl SumConvolution {

@@ -1,14 +1,14 @@
 //! [`Tasks`]: into which tasks a convolution is cut.
 
 use crate::convolution::Shape;
-use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::parts::{even_tasks, tasks_worth};
 use crate::team::part;
 use std::ops::Range;
 
 /// Operations that are worth a task of their own, and those that are worth sharing at all: a
 /// microsecond, of which sharing takes a quarter.
-pub(super) const OPERATIONS_PER_TASK: u64 = 1_000_000;
-const OPERATIONS_TO_SHARE: u64 = 700_000;
+pub(super) const OPERATIONS_PER_TASK: usize = 1_000_000;
+const OPERATIONS_TO_SHARE: usize = 700_000;
 
 /// Rows, which are pixels or lines of the output, and blocks of channels, both of which are cut into tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,10 +98,8 @@ impl Tasks {
 
 /// How many tasks are worth it.
 fn worthwhile_tasks(shape: &Shape, threads: usize) -> usize {
-    let worth = shape.operations() / OPERATIONS_PER_TASK;
-    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-    let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
-    even_tasks(worth.max(least), threads, TASKS_BY_THREAD)
+    let work = usize::try_from(shape.operations()).unwrap_or(usize::MAX);
+    tasks_worth(work, [OPERATIONS_PER_TASK, OPERATIONS_TO_SHARE], threads)
 }
 
 #[cfg(test)]

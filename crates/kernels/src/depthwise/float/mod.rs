@@ -23,7 +23,7 @@ pub(crate) use sliding::Sliding;
 use std::ops::Range;
 pub(crate) use wide::Wide;
 
-/// Filters of more taps are left to [`Wide`], so that the addresses of a tile's taps fit on the stack.
+/// Filters of more taps are left to others, so that the addresses of a tile's taps fit on the stack.
 const MOST_TAPS: usize = 64;
 
 /// A depthwise convolution with its filter packed and its work cut into tasks.
@@ -66,7 +66,7 @@ pub(crate) struct Direct {
 
 impl DepthwiseConvolution {
     /// Packs the filter, `[1, filter height, filter width, output_channels]`, and the bias, one for
-    /// each output channel, and cuts the work for this number of threads. The shape has as many groups as
+    /// each output channel, and cuts the work. The shape has as many groups as
     /// input channels. The input's pixels have a stride of `input_pixel_stride` values.
     ///
     /// # Errors

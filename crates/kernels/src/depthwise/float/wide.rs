@@ -28,7 +28,7 @@ const VECTORS: usize = 4;
 const LEAST_PRODUCTS: usize = 100_000;
 
 impl Wide {
-    /// Whether other methods leave it to this one.
+    /// Whether it has more taps than [`Direct`](super::Direct) takes.
     pub(crate) fn suits(shape: &Shape) -> bool {
         shape.taps() > MOST_TAPS
     }

@@ -13,7 +13,7 @@ use crate::vector::{Isa, Kernel, Simd};
 /// Some output rows of an image, all columns of them and all channels of some panels.
 ///
 /// The columns of the input are those that the filter's taps can see from these columns of the
-/// output; with a dilation they, and the rows, do not be side by side.
+/// output; with a dilation they, and the rows, are not side by side.
 pub(super) struct Strip<'a> {
     /// Where the first output row's first tap would see the first of the columns.
     pub(super) input: *const f32,

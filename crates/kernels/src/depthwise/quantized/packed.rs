@@ -8,11 +8,11 @@ use crate::convolution::Shape;
 use crate::convolution::quantized::Layer;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
-use crate::parts::{TASKS_BY_THREAD, even_tasks};
+use crate::parts::tasks_worth;
 use crate::quantization::Weights;
 use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
 use crate::team::{Pace, part};
-use crate::{Images, Preparation, Team, TooLarge};
+use crate::{Images, InstructionSet, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own, and those that are worth sharing at all.
@@ -40,10 +40,9 @@ pub(super) struct Packed {
 #[repr(C)]
 struct Facts {
     magnitude: i64,
-    sum: i32,
+    sum: i64,
     least: i32,
     greatest: i32,
-    unused: i32,
 }
 
 impl Facts {
@@ -52,7 +51,7 @@ impl Facts {
         let channels = facts.len();
         for at in pace.blocks(weights.values.len(), 4).flatten() {
             let (weight, facts) = (weights.centred(at), &mut facts[at % channels]);
-            facts.sum = facts.sum.wrapping_add(weight);
+            facts.sum += i64::from(weight);
             facts.magnitude += i64::from(weight.abs());
             facts.least = facts.least.min(weight);
             facts.greatest = facts.greatest.max(weight);
@@ -74,7 +73,7 @@ impl Packed {
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
         let set = preparation.set();
-        if !Variant::exists(set) || !is_plain || taps == 0 || !Columns::suit(shape) {
+        if set == InstructionSet::Portable || !is_plain || taps == 0 || !Columns::suit(shape) {
             return Ok(None);
         }
         let facts = preparation.derive(channels, |facts, pace| {
@@ -135,12 +134,10 @@ impl Packed {
         let mut pack = |index: usize, all: &mut [ChannelLanes]| {
             let block = &blocks[index];
             let sum = |(facts, bias): (&Facts, &i32)| {
-                let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
-                let bound = facts
-                    .magnitude
-                    .saturating_mul(activations.greatest())
-                    .saturating_add(i64::from(*bias).abs());
-                (first, bound)
+                #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
+                let of_weights = facts.sum as i32;
+                let first = bias.wrapping_sub(zero_point.wrapping_mul(of_weights));
+                (first, activations.bound(facts.magnitude, *bias))
             };
             let of_block = block.channel..block.channel + block.channels;
             let sums: Vec<(i32, i64)> =
@@ -265,9 +262,7 @@ fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
         return (usize::from(pixels > 0), 1);
     }
     let products = pixels.saturating_mul(shape.filter_values());
-    let least = if products < PRODUCTS_TO_SHARE { 1 } else { threads };
-    let worth = (products / PRODUCTS_PER_TASK).max(least);
-    let tasks = even_tasks(worth, threads, TASKS_BY_THREAD);
+    let tasks = tasks_worth(products, [PRODUCTS_PER_TASK, PRODUCTS_TO_SHARE], threads);
     let rows = shape.batch * shape.output[0];
     if rows >= 4 * threads || blocks < threads {
         let pieces = tasks.min(rows);

@@ -77,15 +77,6 @@ static VARIANTS: &[Variant] = &[
 ];
 
 impl Variant {
-    /// Whether an instruction set has any.
-    ///
-    /// # Panics
-    /// If this processor does not have the instructions.
-    pub(super) fn exists(set: InstructionSet) -> bool {
-        assert!(set.is_available(), "this processor does not have {set}");
-        set.and_lesser().any(|set| VARIANTS.iter().any(|variant| variant.set == set))
-    }
-
     /// That of an instruction set, for such a filter of weights all of which are bytes, or not.
     ///
     /// # Panics
@@ -95,7 +86,7 @@ impl Variant {
         are_bytes: bool,
         filter: [usize; 2],
     ) -> Option<&'static Self> {
-        assert!(set.is_available(), "this processor does not have {set}");
+        set.expect_available();
         let suits = |variant: &Self| match variant.takes {
             Takes::All => true,
             Takes::Bytes => are_bytes,

@@ -73,9 +73,3 @@ impl Epilogue {
         if self.hard_swish { value * (value + 3.0).clamp(0.0, 6.0) / 6.0 } else { value }
     }
 }
-
-impl Default for Epilogue {
-    fn default() -> Self {
-        Self::NONE
-    }
-}

@@ -26,7 +26,7 @@ impl Blocking {
     /// The most rows of all instruction sets.
     pub(crate) const MOST_ROWS: usize = 14;
 
-    /// This many that the sums fill the registers, but for the vectors of a panel's row and one for
+    /// As many rows and vectors as fill the registers with sums, leaving those for the vectors of a panel's row and one for
     /// the value that multiplies it. Of the vectors that this processor will really use, if it does
     /// not have the instruction set.
     pub(crate) fn of(set: InstructionSet) -> Self {
@@ -333,8 +333,8 @@ const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
     rows <= most_rows && vectors <= most_vectors || has_others && is_of_another_form
 }
 
-/// Computes a tile. If there is a stop, which a depth that may be any wants, some or all of the output is left as it is if that
-/// is due before the tile is computed.
+/// Computes a tile. A stop is to be given if the depth is not limited: once it is due, some or all of the output may be left as
+/// it is.
 ///
 /// # Safety
 /// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; each

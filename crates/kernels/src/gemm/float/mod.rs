@@ -40,7 +40,7 @@ use crate::caches;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
 use crate::packing::product;
-use crate::parts::{for_each_task, shared_tasks};
+use crate::parts::{affordable_tasks, for_each_task, shared_tasks};
 use crate::team::{Pace, Stop, WORK_BETWEEN, part};
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
@@ -161,9 +161,6 @@ const LEAST_PRODUCTS: usize = 500_000;
 /// If the right side has more than this many times the left side's bytes, the threads share its columns, and not the rows.
 const MOST_OF_LEFT: usize = 4;
 
-/// Values of scratch memory that no one minds.
-const SMALL_SCRATCH: usize = 1 << 18;
-
 /// Tiles with fewer rows than this load weights more often than they are worth.
 const LEAST_ROWS: usize = 8;
 
@@ -201,10 +198,8 @@ impl Gemm {
         let tiles = (lines * tiles_by_line).max(1);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
         let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
-        // Each task has scratch memory of its own, which all of them should not have much more of than
-        // there are weights.
-        let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
-        let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
+        let of_part = rows.scratch_values.saturating_mul(size_of::<f32>());
+        let parts = affordable_tasks(parts, of_part, panel_bytes);
         // The rest of the second cache is for what is read once.
         let most = caches::second_bytes() / 4 * 3;
         let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;

@@ -8,7 +8,7 @@ use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
 
 /// Copies some columns of all rows, until the pace is over: `to[row * width + column]`. Beyond the columns there are zeros.
-pub(crate) fn columns_until(
+fn columns_until(
     pace: &mut Pace<'_>,
     matrix: &Matrix<'_>,
     rows: usize,
@@ -49,6 +49,22 @@ pub(crate) fn turned_until(
             _ => [0, 0],
         };
         isa.run(Turned { matrix, rows, depth, width, stride, done, to });
+    }
+}
+
+/// Copies the columns of a panel, which are those of a matrix, or its rows if it is `transposed`.
+pub(crate) fn panel_until(
+    pace: &mut Pace<'_>,
+    isa: Isa,
+    (matrix, transposed): (&Matrix<'_>, bool),
+    depth: usize,
+    (columns, width): (Range<usize>, usize),
+    to: &mut [f32],
+) {
+    if transposed {
+        turned_until(pace, isa, matrix, columns, depth, [width; 2], to);
+    } else {
+        columns_until(pace, matrix, depth, columns, width, to);
     }
 }
 

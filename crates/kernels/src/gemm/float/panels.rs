@@ -3,7 +3,7 @@
 
 use super::Blocking;
 use super::matrix::Matrix;
-use super::pack::{self, turned_until};
+use super::pack::{panel_until, turned_until};
 use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
@@ -141,12 +141,8 @@ impl Panels {
             let (of_columns, rest) = biases.split_at_mut(panel.columns.len());
             of_columns.copy_from_slice(&bias[panel.columns.clone()]);
             rest.fill(0.0);
-            let columns = panel.columns.clone();
-            if are_rows {
-                pack::columns_until(&mut pace, &matrix, depth, columns, width, rows);
-            } else {
-                turned_until(&mut pace, isa, &matrix, columns, depth, [width; 2], rows);
-            }
+            let (matrix, columns) = ((&matrix, !are_rows), (panel.columns, width));
+            panel_until(&mut pace, isa, matrix, depth, columns, rows);
         });
     }
 

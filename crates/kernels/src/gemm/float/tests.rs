@@ -1,12 +1,7 @@
 use super::*;
+use crate::convolution::float::tests::numbers;
 use crate::{Lines, Preparation};
 use proptest::prelude::*;
-
-/// Small whole numbers and halves, whose sums of products are exact in any order.
-fn numbers(seed: u64, count: usize) -> Vec<f32> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
-}
 
 /// Rows of one line, of this depth.
 fn rows_of(count: usize, depth: usize) -> RowsPlan {

@@ -15,7 +15,7 @@ const ROWS: usize = 8;
 const COLUMNS: usize = 4;
 
 /// Turns all whole blocks, as [`super::pack::turned_until`] does; gives how many rows and columns these are.
-/// To be called where the processor has AVX2 only.
+/// To be called only where the processor has AVX2.
 pub(super) fn blocks(
     matrix: &Matrix<'_>,
     rows: Range<usize>,

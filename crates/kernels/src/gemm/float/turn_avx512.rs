@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(in crate::gemm) const SIDE: usize = 16;
 
 /// Turns all whole squares, as [`super::pack::turned_until`] does; gives how many rows and columns these are.
-/// To be called where the processor has AVX-512 only.
+/// To be called only where the processor has AVX-512.
 pub(super) fn squares(
     matrix: &Matrix<'_>,
     rows: Range<usize>,

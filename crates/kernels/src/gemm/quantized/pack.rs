@@ -95,18 +95,6 @@ impl<'a> Source<'a> {
         steps
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    fn turn(
-        &self,
-        _: &Variant,
-        _: &Block,
-        _: (usize, usize),
-        _: &mut [u8],
-        _: &mut Pace<'_>,
-    ) -> usize {
-        0
-    }
-
     /// The sums of each channel's weights.
     ///
     /// # Errors
@@ -138,8 +126,7 @@ impl<'a> Source<'a> {
         let constant = self.weights.signed_zero_point().wrapping_mul(count);
         let first =
             bias.wrapping_add(zero_point.wrapping_mul(constant.wrapping_sub(sums.wrapped())));
-        let bound = sums.magnitude.saturating_mul(activations.greatest());
-        (first, bound.saturating_add(i64::from(bias).abs()))
+        (first, activations.bound(sums.magnitude, bias))
     }
 }
 
@@ -173,7 +160,10 @@ impl Parts {
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
+                        #[cfg(target_arch = "x86_64")]
                         let done = source.turn(variant, block, (run, piece), out, pace);
+                        #[cfg(not(target_arch = "x86_64"))]
+                        let done = 0;
                         let (_, left) = out.split_at_mut(done * step_bytes);
                         if left.is_empty() {
                             continue;

@@ -123,7 +123,7 @@ const OF_TILES: Variant = Variant {
     ..Variant::new::<super::avx512::Vnni>(InstructionSet::Avx512Amx)
 };
 
-/// What is less than this is computed by another kernel.
+/// Products with fewer rows, or shorter sums, are computed by another kernel.
 #[derive(Debug, Clone, Copy)]
 struct Least {
     rows: usize,
@@ -169,12 +169,6 @@ static WORDS: &[Variant] = &[
     Variant::of_word_rows::<super::avx2::Pairs>(InstructionSet::Avx2),
 ];
 
-/// # Panics
-/// If this processor does not have the instructions.
-fn check_availability(set: InstructionSet) {
-    assert!(set.is_available(), "this processor does not have {set}");
-}
-
 impl Variant {
     /// That of an instruction set, for sums of this many products; none if there is only the portable
     /// kernel, or a tile of such sums would take too long without a question whether to go on.
@@ -182,7 +176,7 @@ impl Variant {
     /// # Panics
     /// If this processor does not have the instructions.
     pub(crate) fn of(set: InstructionSet, products: usize) -> Option<&'static Self> {
-        check_availability(set);
+        set.expect_available();
         BYTES.iter().find(|variant| variant.set == set).filter(|_| products <= MOST_PRODUCTS)
     }
 
@@ -212,7 +206,7 @@ impl Variant {
         signedness: Signedness,
         products: usize,
     ) -> Option<&'static Self> {
-        check_availability(set);
+        set.expect_available();
         let are_signed = signedness == Signedness::Signed;
         let suits = |variant: &&Self| variant.set == set && variant.has_signed_inputs == are_signed;
         BYTES_OF_GRIDS.iter().find(suits).filter(|_| products <= MOST_PRODUCTS)
@@ -223,7 +217,7 @@ impl Variant {
     /// # Panics
     /// If this processor does not have the instructions.
     pub(crate) fn of_words(set: InstructionSet) -> Option<&'static Self> {
-        check_availability(set);
+        set.expect_available();
         // AVX-VNNI has none of its own.
         let set = if set == InstructionSet::AvxVnni { InstructionSet::Avx2 } else { set };
         WORDS.iter().find(|variant| variant.set == set)
@@ -404,7 +398,7 @@ impl Variant {
         }
     }
 
-    /// What unsigned inputs are less when the kernel sees them.
+    /// What is subtracted from unsigned inputs before the kernel sees them.
     pub(crate) fn input_offset(&self) -> i32 {
         if self.has_signed_inputs { 128 } else { 0 }
     }

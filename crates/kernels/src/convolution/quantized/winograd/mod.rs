@@ -72,9 +72,8 @@ fn together(inputs: usize, tiles: usize) -> usize {
 /// Into which tasks tiles and blocks of channels of a convolution are cut that has this number of operations if it is computed
 /// as it is defined.
 fn tasks(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Tasks {
-    let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
-    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-    let tasks = even_tasks(worth, threads, TASKS_BY_THREAD);
+    let left = usize::try_from(operations / OPERATIONS_SAVED).unwrap_or(usize::MAX);
+    let tasks = even_tasks(left / OPERATIONS_PER_TASK, threads, TASKS_BY_THREAD);
     let (pieces, block_pieces) = if tasks <= 1 {
         (1, 1)
     } else if tiles >= threads * LEAST_TILES || blocks < threads {
@@ -233,8 +232,7 @@ impl Winograd {
             #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
             let of_weights = (sum.positive - sum.negative) as i32;
             let first = bias.wrapping_sub(activations.zero_point.wrapping_mul(of_weights));
-            let bound = sums.magnitude.saturating_mul(activations.greatest());
-            (first, bound.saturating_add(i64::from(*bias).abs()))
+            (first, activations.bound(sums.magnitude, *bias))
         });
         let sums = preparation.collected(sums, "sums of weights")?;
         let requantization = requantization.repeated(1, preparation)?;

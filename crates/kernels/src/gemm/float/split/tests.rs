@@ -5,14 +5,8 @@ use proptest::prelude::*;
 
 /// Numbers of both signs, of very different sizes, that are the same each time.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed;
-    (0..count)
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let fraction = f32::from_bits(1.0_f32.to_bits() | state >> 9) - 1.5;
-            fraction * 2.0_f32.powi((state >> 3 & 7).cast_signed() - 4)
-        })
-        .collect()
+    let mut random = fastrand::Rng::with_seed(seed.into());
+    (0..count).map(|_| (random.f32() - 0.5) * 2.0_f32.powi(random.i32(-4..4))).collect()
 }
 
 struct Case<'a> {
