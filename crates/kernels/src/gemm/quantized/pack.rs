@@ -177,13 +177,11 @@ impl Parts {
                             let (vector, lane) = block.place(index);
                             let place = [block.vectors, vector, lane];
                             let (fours, rest) = bytes.as_chunks();
-                            let flipped = fours
-                                .iter()
-                                .skip(done)
-                                .map(|four| (u32::from_ne_bytes(*four) ^ flips).to_ne_bytes());
-                            variant.put_all(left, step_bytes, place, flipped);
-                            let whole = fours.len() - done;
-                            let mut steps = left.chunks_exact_mut(step_bytes).skip(whole);
+                            let mut steps = left.chunks_exact_mut(step_bytes);
+                            for (four, out) in fours[done..].iter().zip(&mut steps) {
+                                let flipped = u32::from_ne_bytes(*four) ^ flips;
+                                variant.put(out, place, flipped.to_ne_bytes());
+                            }
                             if let (false, Some(out)) = (rest.is_empty(), steps.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];

@@ -328,33 +328,6 @@ impl Variant {
         Ok((blocks, bytes, lanes))
     }
 
-    /// Enters the signed weights of a lane of one of this many vectors, of step after step, each of which has this
-    /// many bytes, until there are no more steps or weights.
-    #[inline(always)]
-    pub(super) fn put_all(
-        &self,
-        steps: &mut [u8],
-        step_bytes: usize,
-        place: [usize; 3],
-        weights: impl Iterator<Item = [u8; DEPTH]>,
-    ) {
-        let [_, vector, lane] = place;
-        match self.packing {
-            // What is asked once is not asked for each step.
-            Packing::Bytes | Packing::BytesOfTwoSteps => {
-                let steps = &mut steps[(vector * LANES + lane) * DEPTH..];
-                for (step, weights) in steps.chunks_mut(step_bytes).zip(weights) {
-                    step[..DEPTH].copy_from_slice(&weights);
-                }
-            }
-            Packing::BytesByTwo | Packing::Words => {
-                for (step, weights) in steps.chunks_exact_mut(step_bytes).zip(weights) {
-                    self.put(step, place, weights);
-                }
-            }
-        }
-    }
-
     /// Whether a lane's four weights of a step are side by side, and those of the next lane behind them.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn has_lanes_of_fours(&self) -> bool {
