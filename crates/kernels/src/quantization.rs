@@ -129,11 +129,6 @@ impl Activations {
         let (min, max) = self.signedness.range();
         i64::from((self.zero_point - min).max(max - self.zero_point))
     }
-
-    /// The greatest magnitude of a bias and products with weights whose magnitudes have this sum.
-    pub(crate) fn bound(self, magnitude: i64, bias: i32) -> i64 {
-        magnitude.saturating_mul(self.greatest()).saturating_add(i64::from(bias).abs())
-    }
 }
 
 impl Weights<'_> {

@@ -25,6 +25,7 @@
 
 use super::floats::{self, Factors};
 use super::{LANES, Requantization};
+use crate::quantization::Activations;
 use crate::{Multiplier, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
@@ -86,6 +87,29 @@ impl Form {
             Self::Floats | Self::SignedFloats | Self::Sums => 0,
             Self::Plain | Self::Nudged | Self::Scalar => of_integers,
         }
+    }
+}
+
+/// The factor 1/4.
+const FOURTH: Multiplier = Multiplier { mantissa: 1 << 30, exponent: -1 };
+
+/// What is known of a channel's sums when it is prepared.
+#[derive(Debug, Clone, Copy, Zeroable)]
+pub(crate) struct SumRange {
+    /// What they begin with.
+    pub first: i32,
+    /// None has a greater magnitude.
+    pub bound: i64,
+    /// Whether all are what they begin with.
+    pub is_constant: bool,
+}
+
+impl SumRange {
+    /// Of products with weights whose magnitudes have this sum, less their zero point, to which a bias is added.
+    pub(crate) fn new(activations: Activations, first: i32, magnitude: i64, bias: i32) -> Self {
+        let bound = magnitude.saturating_mul(activations.greatest());
+        let bound = bound.saturating_add(i64::from(bias).abs());
+        Self { first, bound, is_constant: magnitude == 0 }
     }
 }
 
@@ -156,14 +180,22 @@ pub(crate) struct ChannelGroup<'a> {
 
 impl ChannelGroup<'_> {
     /// Packs them, and tells how they are to be used. `place` gives the vector and the lane of the
-    /// channel `first + index`, `sums` its bias and the greatest magnitude of its sums. Lanes without a
-    /// channel give anything. The bias includes [`Form::sum_offset`].
+    /// channel `first + index`. Lanes without a channel give anything. The bias includes [`Form::sum_offset`].
+    ///
+    /// Channels without weights, which quantizers give the least scale and the greatest bias there can be, have constants that make
+    /// their output of another sum.
     pub(crate) fn pack(
         &self,
         place: &dyn Fn(usize) -> (usize, usize),
-        sums: &dyn Fn(usize) -> (i32, i64),
+        sums: &dyn Fn(usize) -> SumRange,
     ) -> (Form, Vec<ChannelLanes>) {
         let &Self { requantization, first, channels, vectors, sum_offset, with_floats } = self;
+        // What a constant sum becomes, from the zero point.
+        let constant = |index: usize| {
+            let SumRange { first: sum, is_constant, .. } = sums(index);
+            let output = || requantization.apply(sum, first + index) - requantization.zero_point;
+            is_constant.then(output)
+        };
         let zero_point = requantization.zero_point;
         let is_nudged = zero_point > requantization.min;
         let multiplier = |index: usize| requantization.multiplier(first + index);
@@ -172,9 +204,9 @@ impl ChannelGroup<'_> {
             let steps = requantization.min - zero_point + 1..=requantization.max - zero_point;
             let of = |index: usize| {
                 let multiplier = multiplier(index);
-                let mantissa =
-                    if is_zero(multiplier, sums(index).1) { 0 } else { multiplier.mantissa };
-                Multiplier { mantissa, ..multiplier }
+                let SumRange { bound, is_constant, .. } = sums(index);
+                let is_zero = is_constant || is_zero(multiplier, bound);
+                Multiplier { mantissa: if is_zero { 0 } else { multiplier.mantissa }, ..multiplier }
             };
             floats::search(channels, &of, &steps)
         } else {
@@ -184,18 +216,27 @@ impl ChannelGroup<'_> {
             for index in 0..channels {
                 let (vector, lane) = place(index);
                 let lanes = &mut packed[vector];
-                lanes.bias[lane] = sums(index).0;
+                lanes.bias[lane] = sums(index).first;
                 lanes.factors.copy_lane(lane, &of_floats[index / LANES], index % LANES);
+                if let Some(output) = constant(index) {
+                    // With factors of 0 it is this half, with the sign of the sum.
+                    lanes.factors.half[lane] = output.unsigned_abs() as f32 + 0.5;
+                    lanes.bias[lane] = output.signum().min(0);
+                }
             }
             return (if is_nudged { Form::SignedFloats } else { Form::Floats }, packed);
         }
         let mut form = if is_nudged { Form::Nudged } else { Form::Plain };
         for index in 0..channels {
             let (vector, lane) = place(index);
-            let (bias, bound) = sums(index);
+            let (bias, bound, multiplier) = match constant(index) {
+                // A fourth of four times as much.
+                Some(output) => (4 * output, 4 * i64::from(output.abs()), FOURTH),
+                None => (sums(index).first, sums(index).bound, multiplier(index)),
+            };
             let lanes = &mut packed[vector];
             lanes.bias[lane] = bias.wrapping_add(sum_offset);
-            let Some(channel) = channel(multiplier(index), zero_point, is_nudged, bound) else {
+            let Some(channel) = channel(multiplier, zero_point, is_nudged, bound) else {
                 form = Form::Scalar;
                 continue;
             };
@@ -204,6 +245,13 @@ impl ChannelGroup<'_> {
             let rounding =
                 if lane % 2 == 0 { &mut lanes.rounding_even } else { &mut lanes.rounding_odd };
             rounding[lane / 2] = channel.rounding;
+        }
+        if form == Form::Scalar {
+            // The definition is given the sums themselves.
+            for index in 0..channels {
+                let (vector, lane) = place(index);
+                packed[vector].bias[lane] = sums(index).first.wrapping_add(sum_offset);
+            }
         }
         (form, packed)
     }
@@ -249,6 +297,42 @@ mod tests {
         let upper = ((wide >> 32) as u32).cast_signed();
         let positive = if is_nudged { i32::from(u >> 31 == 1) } else { 0 };
         upper.wrapping_add(positive) >> channel.shift
+    }
+
+    /// As converters write channels of pretrained networks that have no weights: sums of 2^30, by a factor of 2^-60.
+    #[test]
+    fn channels_without_weights_do_not_keep_others_from_vectors() {
+        let multipliers = (0..LANES).map(|index| match index % 3 {
+            0 => Multiplier { mantissa: 1 << 30, exponent: [-60, -31, 9][index % 9 / 3] },
+            _ => Multiplier { mantissa: 1_500_000_000, exponent: -9 },
+        });
+        for zero_point in [-128, 3] {
+            let multipliers = multipliers.clone().collect();
+            let requantization = Requantization { multipliers, zero_point, min: -128, max: 127 };
+            for with_floats in [false, true] {
+                let group = ChannelGroup {
+                    requantization: &requantization,
+                    first: 0,
+                    channels: LANES,
+                    vectors: 1,
+                    sum_offset: 0,
+                    with_floats,
+                };
+                let sums = |index: usize| match index % 3 {
+                    0 => SumRange { first: -1 << 30, bound: 1 << 30, is_constant: true },
+                    _ => SumRange { first: 7, bound: 1 << 20, is_constant: false },
+                };
+                let (form, _) = group.pack(&|index| (0, index), &sums);
+                let is_nudged = zero_point > -128;
+                let expected = match (with_floats, is_nudged) {
+                    (true, true) => Form::SignedFloats,
+                    (true, false) => Form::Floats,
+                    (false, true) => Form::Nudged,
+                    (false, false) => Form::Plain,
+                };
+                assert_eq!(form, expected, "{with_floats} {zero_point}");
+            }
+        }
     }
 
     proptest! {

@@ -14,7 +14,7 @@ mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 
-pub(crate) use lanes::{ChannelGroup, ChannelLanes, Form, derived as derived_lanes};
+pub(crate) use lanes::{ChannelGroup, ChannelLanes, Form, SumRange, derived as derived_lanes};
 
 use crate::quantization::Signedness;
 use crate::{Multiplier, Preparation, TooLarge};

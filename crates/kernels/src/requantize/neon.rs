@@ -98,7 +98,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ChannelGroup, Form, LANES, Requantization};
+    use super::super::{ChannelGroup, Form, LANES, Requantization, SumRange};
     use super::*;
     use crate::Multiplier;
     use proptest::prelude::*;
@@ -113,7 +113,8 @@ mod tests {
             sum_offset: 0,
             with_floats: false,
         };
-        group.pack(&|lane| (0, lane), &|_| (0, bound))
+        let sums = SumRange { first: 0, bound, is_constant: false };
+        group.pack(&|lane| (0, lane), &|_| sums)
     }
 
     /// The outputs of a vector of sums; none of those that vectors cannot requantize.

@@ -149,7 +149,7 @@ pub(super) fn case_of(shape: impl Strategy<Value = Shape>) -> impl Strategy<Valu
             // Half of them clamp like a ReLU.
             let zero_point = if c % 2 == 0 { low } else { output_zero.into() } + offset;
             let greatest = 1 << random.i32(1..31);
-            Case {
+            let mut case = Case {
                 activations: Activations {
                     signedness: of_inputs,
                     zero_point: of_inputs.value(input_zero),
@@ -169,7 +169,11 @@ pub(super) fn case_of(shape: impl Strategy<Value = Shape>) -> impl Strategy<Valu
                 weights,
                 input,
                 gaps,
+            };
+            if random.u8(..) < 64 {
+                case.remove_weights_of_channels(&mut random);
             }
+            case
         },
     )
 }
@@ -183,6 +187,24 @@ proptest! {
 }
 
 impl Case {
+    /// Makes all weights of some channels 0, as those of pretrained networks are, with the biases and scales that quantizers give
+    /// them.
+    fn remove_weights_of_channels(&mut self, random: &mut fastrand::Rng) {
+        let zero = self.weight_signedness.byte(self.weight_zero_point);
+        let of_channel = self.weights.len() / self.shape.output_channels;
+        for channel in 0..self.shape.output_channels {
+            if random.bool() {
+                continue;
+            }
+            self.weights[channel * of_channel..][..of_channel].fill(zero);
+            self.bias[channel] =
+                [1 << 30, -1 << 30, i32::MIN, 5, random.i32(..)][random.usize(..5)];
+            if let Some(multiplier) = self.requantization.multipliers.get_mut(channel) {
+                multiplier.exponent = random.i32(-40..=10);
+            }
+        }
+    }
+
     /// With weights most of which are small, as real ones are, which AVX2 multiplies as bytes; some are as large as can be.
     fn with_mostly_small_weights(mut self, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

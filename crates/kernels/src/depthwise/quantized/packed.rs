@@ -10,7 +10,7 @@ use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::parts::tasks_worth;
 use crate::quantization::Weights;
-use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, derived_lanes};
+use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, SumRange, derived_lanes};
 use crate::team::{Pace, part};
 use crate::{Images, InstructionSet, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};
@@ -137,10 +137,10 @@ impl Packed {
                 #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
                 let of_weights = facts.sum as i32;
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(of_weights));
-                (first, activations.bound(facts.magnitude, *bias))
+                SumRange::new(activations, first, facts.magnitude, *bias)
             };
             let of_block = block.channel..block.channel + block.channels;
-            let sums: Vec<(i32, i64)> =
+            let sums: Vec<SumRange> =
                 facts[of_block.clone()].iter().zip(&bias[of_block]).map(sum).collect();
             let mut form = Form::Scalar;
             for pixel in 0..block.pixels {

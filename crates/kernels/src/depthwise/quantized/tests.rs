@@ -11,16 +11,23 @@ fn output(
     [inputs, weight_type]: [Signedness; 2],
     weight_zero_point: i32,
     requantization: &Requantization,
-    gaps: [usize; 2],
+    (gaps, has_channels_without_weights): ([usize; 2], bool),
     set: InstructionSet,
     threads: usize,
 ) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(3);
     let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
     let strides = [shape.input_channels + gaps[0], shape.output_channels + gaps[1]];
-    let weights = bytes(shape.filter_values());
+    let mut weights = bytes(shape.filter_values());
     let input = bytes(shape.input_pixels() * strides[0]);
-    let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-9000..9000)).collect();
+    let mut bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-9000..9000)).collect();
+    if has_channels_without_weights {
+        for channel in (0..shape.output_channels).step_by(3) {
+            bias[channel] = [1 << 30, -1 << 30, i32::MAX][channel % 9 / 3];
+            let taps = weights.chunks_exact_mut(shape.output_channels);
+            taps.for_each(|tap| tap[channel] = weight_type.byte(weight_zero_point));
+        }
+    }
     let layer = Layer {
         weights: Weights {
             values: &weights,
@@ -87,6 +94,7 @@ proptest! {
             max,
         };
         let run = |set, threads| {
+            let gaps = (gaps, zero % 4 == 0);
             output(&shape, signedness, weight_zero_point, &requantization, gaps, set, threads)
         };
         let expected = run(InstructionSet::Portable, 1);

@@ -10,7 +10,9 @@ use super::{Ahead, DEPTH, Grid, Tile};
 use crate::gemm::float::turn_avx512::{SIDE, turn};
 use crate::packing::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
-use crate::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization, derived_lanes};
+use crate::requantize::{
+    ChannelGroup, ChannelLanes, Form, LANES, Requantization, SumRange, derived_lanes,
+};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{LINE_BYTES, Preparation, TooLarge};
@@ -112,21 +114,20 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// What the sums of products with a channel begin with, and the greatest magnitude that they can have then, from the
-    /// sums of the channel's weights and the zero point of inputs.
-    pub(super) fn first_and_bound(
+    /// What the sums of products with a channel are, from the sums of the channel's weights and the zero point of inputs.
+    pub(super) fn sum_range(
         &self,
         channel: usize,
         sums: &Sums,
         activations: Activations,
         zero_point: i32,
-    ) -> (i32, i64) {
+    ) -> SumRange {
         let bias = self.bias[channel];
         let count = i32::try_from(self.runs * self.run_bytes % (1 << 31)).unwrap_or(0);
         let constant = self.weights.signed_zero_point().wrapping_mul(count);
         let first =
             bias.wrapping_add(zero_point.wrapping_mul(constant.wrapping_sub(sums.wrapped())));
-        (first, activations.bound(sums.magnitude, bias))
+        SumRange::new(activations, first, sums.magnitude, bias)
     }
 }
 
@@ -227,9 +228,8 @@ impl Matrix {
         // Of inputs as the kernel sees them.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
-        let sum = |channel: usize| {
-            source.first_and_bound(channel, &sums[channel], activations, zero_point)
-        };
+        let sum =
+            |channel: usize| source.sum_range(channel, &sums[channel], activations, zero_point);
         let all_lanes =
             channel_lanes(variant, &mut blocks, lanes, &requantization, &sum, preparation)?;
         let common = Common::new([runs, run_bytes], activations.signedness, &requantization);
@@ -363,13 +363,13 @@ impl Matrix {
     }
 
     /// What turns the sums of products by [`Self::of_words`] into outputs, see [`Self::requantize`]: from what
-    /// is added to each channel's sums, and the greatest magnitude that they can have then.
+    /// is added to each of the channels' sums, and what these are then.
     ///
     /// # Errors
     /// If it is more than may be taken.
     pub(crate) fn of_outputs(
         variant: &'static Variant,
-        sums: &[(i32, i64)],
+        sums: &[SumRange],
         signedness: Signedness,
         requantization: Requantization,
         preparation: &mut Preparation,
@@ -435,7 +435,8 @@ impl Matrix {
             sum_offset: SUM_OFFSET,
             with_floats: variant.has_floats,
         };
-        let (form, lanes) = group.pack(&|lane| (0, lane), &|_| (0, bound));
+        let sums = SumRange { first: 0, bound, is_constant: false };
+        let (form, lanes) = group.pack(&|lane| (0, lane), &|_| sums);
         blocks.iter_mut().for_each(|block| block.form = form);
         let common = Common::new([1, inner], left.signedness, requantization);
         let requantization = requantization.repeated(1, preparation)?;
@@ -730,7 +731,7 @@ fn channel_lanes(
     blocks: &mut [Block],
     vectors: usize,
     requantization: &Requantization,
-    sum: &dyn Fn(usize) -> (i32, i64),
+    sum: &dyn Fn(usize) -> SumRange,
     preparation: &mut Preparation,
 ) -> Result<Vec<ChannelLanes>, TooLarge> {
     let shapes = blocks.to_vec();

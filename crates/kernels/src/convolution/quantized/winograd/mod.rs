@@ -26,7 +26,7 @@ use crate::gemm::quantized::{Block, Matrix, Tile, Variant, WORD_PIECE};
 use crate::packing::product;
 use crate::parts::{TASKS_BY_THREAD, even_tasks};
 use crate::quantization::{Signedness, Sums, Weights};
-use crate::requantize::LANES;
+use crate::requantize::{LANES, SumRange};
 use crate::team::{Pace, part};
 use crate::vector::{Isa, WORDS};
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
@@ -232,7 +232,7 @@ impl Winograd {
             #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
             let of_weights = (sum.positive - sum.negative) as i32;
             let first = bias.wrapping_sub(activations.zero_point.wrapping_mul(of_weights));
-            (first, activations.bound(sums.magnitude, *bias))
+            SumRange::new(activations, first, sums.magnitude, *bias)
         });
         let sums = preparation.collected(sums, "sums of weights")?;
         let requantization = requantization.repeated(1, preparation)?;

@@ -540,7 +540,7 @@ fn outputs_of(
     let sums = sums
         .iter()
         .enumerate()
-        .map(|(channel, sums)| source.first_and_bound(channel, sums, activations, zero_point));
+        .map(|(channel, sums)| source.sum_range(channel, sums, activations, zero_point));
     let sums = preparation.collected(sums, "sums of weights")?;
     let requantization = requantization.repeated(1, preparation)?;
     let Some(variant) = Variant::of_words(preparation.set()) else {
