@@ -30,7 +30,7 @@ impl PreparedKernel for Not {
 ///
 /// # Panics
 /// If there are not as many outputs as inputs.
-pub(super) fn map<T: Copy + Sync, U: Send>(
+pub(crate) fn map<T: Copy + Sync, U: Send>(
     set: InstructionSet,
     team: &mut Team,
     input: &[T],
