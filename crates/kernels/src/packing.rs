@@ -1,10 +1,11 @@
 //! [`Preparation`]: what kernels are prepared for, and where their packed weights go.
 
 use crate::allowance::room_for;
-use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::lines::{LINE_BYTES, Lines};
 use crate::team::{KeptQuestion, Pace, Stop};
 use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
 use bytemuck::{Pod, Zeroable};
+use bytes::Bytes;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -43,8 +44,8 @@ enum Memory {
         open: Option<OpenChunk>,
     },
     Saved {
-        chunk: Arc<OnceLock<Chunk>>,
-        /// What is left for kernels to come.
+        chunk: Arc<OnceLock<Bytes>>,
+        /// Lines that are left for kernels to come.
         rest: Range<usize>,
         is_too_short: bool,
     },
@@ -53,31 +54,16 @@ enum Memory {
 /// A chunk that is being filled.
 #[derive(Debug)]
 struct OpenChunk {
-    to_be: Arc<OnceLock<Chunk>>,
+    to_be: Arc<OnceLock<Bytes>>,
     lines: Lines,
     used: usize,
-}
-
-/// Memory that is no longer written.
-#[derive(Debug)]
-enum Chunk {
-    Packed(Lines),
-    Saved(SavedWeights),
-}
-
-impl Chunk {
-    fn lines(&self) -> &[Line] {
-        match self {
-            Self::Packed(lines) => lines.lines(),
-            Self::Saved(saved) => saved.lines(),
-        }
-    }
 }
 
 /// Packed weights of a kernel.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    chunk: Arc<OnceLock<Chunk>>,
+    /// Memory that is no longer written, once it is there.
+    chunk: Arc<OnceLock<Bytes>>,
     lines: Range<usize>,
 }
 
@@ -93,7 +79,7 @@ impl Packed {
     /// If the preparation that they were packed by has not been dropped.
     pub fn bytes(&self) -> &[u8] {
         let chunk = self.chunk.get().expect("kernels run when their preparation is over");
-        bytemuck::cast_slice(&chunk.lines()[self.lines.clone()])
+        &chunk[self.lines.start * LINE_BYTES..self.lines.end * LINE_BYTES]
     }
 }
 
@@ -180,8 +166,8 @@ impl Preparation {
     /// A preparation that takes packed weights from `saved`: what [`Packed::bytes`] were of a
     /// preparation of the same kernels, in the same order, one behind the other.
     pub fn restore(set: InstructionSet, threads: usize, saved: SavedWeights) -> Self {
-        let rest = 0..saved.lines().len();
-        let chunk = Arc::new(OnceLock::from(Chunk::Saved(saved)));
+        let rest = 0..saved.0.len() / LINE_BYTES;
+        let chunk = Arc::new(OnceLock::from(saved.0));
         Self::of(set, threads, Memory::Saved { chunk, rest, is_too_short: false })
     }
 
@@ -445,7 +431,7 @@ pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
 fn close(chunk: &mut Option<OpenChunk>) {
     if let Some(OpenChunk { to_be, lines, .. }) = chunk.take() {
         // No one else fills it.
-        let _ = to_be.set(Chunk::Packed(lines));
+        let _ = to_be.set(Bytes::from_owner(lines));
     }
 }
 
