@@ -83,7 +83,7 @@ pub mod unpacked_convolution;
 mod unrolled;
 mod vector;
 
-pub use allowance::{Allowance, MemoryLimit, TooLarge};
+pub use allowance::{MemoryLimit, TooLarge};
 pub use gemm::float::Epilogue;
 pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
