@@ -26,8 +26,6 @@ pub enum StoredReduction {
         from: Quantization,
         /// Of the output.
         to: Quantization,
-        /// The least and the greatest stored number.
-        range: (i32, i32),
     },
     /// Whether all are true, as unsigned numbers are that are not 0: 1 or 0
     All,
@@ -92,11 +90,11 @@ impl<T: Byte> ReduceStored<T> {
                     T::nearest(zero_point.saturating_add((steps / count).round() as i32))
                 });
             }
-            StoredReduction::RequantizedMean { from, to, range } => {
+            StoredReduction::RequantizedMean { from, to } => {
                 self.mean(team, input, output, from.zero_point, |steps, count| {
                     let mean = (steps * f64::from(from.scale) / count) as f32;
                     let steps = (mean / to.scale).round() as i32;
-                    T::nearest(steps.saturating_add(to.zero_point).clamp(range.0, range.1))
+                    T::nearest(steps.saturating_add(to.zero_point))
                 });
             }
         }
@@ -161,7 +159,6 @@ mod tests {
             StoredReduction::RequantizedMean {
                 from: quantization(0.5, 77),
                 to: quantization(0.1, 3),
-                range: (0, 200),
             },
         ] {
             let fast = ReduceStored::prepare(InstructionSet::best(), reduction, &[2, 500], &[1]);
