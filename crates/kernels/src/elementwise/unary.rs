@@ -92,6 +92,8 @@ macro_rules! for_each_vector {
     };
 }
 
+pub(super) use for_each_vector;
+
 impl Unary {
     /// Of an input, or in place.
     #[inline(always)]
