@@ -91,17 +91,6 @@ fn hard_swish(bencher: Bencher<'_, '_>, set: InstructionSet) {
     chain(bencher, set, &[&[14 * 14 * 240]], &[Step::Unary(Unary::HardSwish)]);
 }
 
-#[divan::bench(args = sets())]
-fn hard_swish_in_pieces(bencher: Bencher<'_, '_>, set: InstructionSet) {
-    let steps = [
-        Step::Unary(Unary::Affine { factor: 1.0, offset: 3.0 }),
-        Step::Unary(Unary::Clamp { low: 0.0, high: 6.0 }),
-        Step::Binary(Binary::Mul, 0),
-        Step::Unary(Unary::Affine { factor: 1.0 / 6.0, offset: 0.0 }),
-    ];
-    chain(bencher, set, &[&[14 * 14 * 240]], &steps);
-}
-
 #[divan::bench(args = sets(), consts = [12, 65_536])]
 fn logistic<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
     chain(bencher, set, &[&[N]], &[Step::Unary(Unary::Logistic)]);
