@@ -215,6 +215,25 @@ macro_rules! for_integers {
 }
 pub(crate) use for_integers;
 
+/// The value of `$work`, in which `$T` is the integer that has this many bytes: 1, 2, 4 or 8.
+macro_rules! for_sizes {
+    ($size:expr, $T:ident => $work:expr) => {{
+        macro_rules! of {
+            ($Integer:ty) => {{
+                type $T = $Integer;
+                $work
+            }};
+        }
+        match $size {
+            1 => of!(u8),
+            2 => of!(u16),
+            4 => of!(u32),
+            _ => of!(u64),
+        }
+    }};
+}
+pub(crate) use for_sizes;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
