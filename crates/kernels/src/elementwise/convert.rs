@@ -5,7 +5,7 @@ use crate::parts::{Cut, ELEMENTS_OF_MAP, for_each_rows, for_each_slice};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd};
+use crate::vector::{Isa, Kernel, Simd, Stored};
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -55,34 +55,6 @@ impl<C: Conversion> Kernel for Part<'_, C> {
         from[..input.len()].copy_from_slice(input);
         self.conversion.convert(simd, &from, &mut to);
         output.copy_from_slice(&to[..output.len()]);
-    }
-}
-
-/// Integers of 8 or 16 bits that stand for real numbers.
-pub trait Stored: Pod + Send + Sync + std::fmt::Debug {
-    /// The least and the greatest one.
-    const RANGE: (i32, i32);
-    /// What the type is called in names of kernels.
-    const NAME: &'static str;
-
-    /// A vector's first elements.
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
-    /// Numbers within [`Self::RANGE`].
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
-}
-
-impl<T: Byte> Stored for T {
-    const RANGE: (i32, i32) = T::RANGE;
-    const NAME: &'static str = T::NAME;
-
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
-        Byte::load(simd, from)
-    }
-
-    #[inline(always)]
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
-        Byte::store(simd, value, to);
     }
 }
 
