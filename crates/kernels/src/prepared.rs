@@ -38,7 +38,7 @@ pub trait PreparedKernel: fmt::Debug + Send + Sync {
     }
 }
 
-/// The additions and multiplications of a number of products, which is that of these factors.
+/// Twice the product of these factors: the additions and multiplications of that many products.
 pub(crate) fn multiply_adds(factors: &[usize]) -> u64 {
     factors.iter().fold(2, |all: u64, factor| all.saturating_mul(*factor as u64))
 }

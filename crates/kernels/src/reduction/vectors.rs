@@ -21,7 +21,7 @@ pub(super) enum Combination {
 pub(super) trait Element: Copy + Sync {
     /// Elements from which on a second thread is worth waking.
     const ELEMENTS_OF_TASK: usize;
-    /// This many elements become one before that and the others do.
+    /// Elements summed to a partial result before partial results are combined.
     const PIECE: usize;
     /// What elements become together.
     type Result: Copy + Default;
