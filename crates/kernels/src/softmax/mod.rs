@@ -86,7 +86,8 @@ impl Softmax {
 
 impl PreparedKernel for Softmax {
     fn name(&self) -> String {
-        "softmax f32".to_owned()
+        let function = if self.is_logarithm { "log softmax" } else { "softmax" };
+        format!("{function} f32")
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
