@@ -14,7 +14,9 @@ use nnhal_kernels::quantization::Quantization;
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
-use nnhal_kernels::{Image, ImageKernel, ImageMut, Images, InstructionSet, Preparation, Team};
+use nnhal_kernels::{
+    Image, ImageKernel, ImageMut, Images, InstructionSet, OneInput, Preparation, Team,
+};
 
 fn main() {
     divan::main();

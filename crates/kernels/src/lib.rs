@@ -93,7 +93,7 @@ pub use of_images::{ImageKernel, Images, OfImages, PixelStrides};
 pub use packing::{OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use prepared::{
-    ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
+    ElementType, InputBytes, Inputs, MOST_WRITTEN, OneInput, Operands, PreparedKernel, WrongValue,
 };
 pub use requantize::Requantization;
 pub use team::{KeptQuestion, TASK_SPANS, Team};

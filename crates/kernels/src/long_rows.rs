@@ -15,7 +15,7 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Preparation,
+    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, OneInput, Preparation,
     PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;

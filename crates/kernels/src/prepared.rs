@@ -1,7 +1,7 @@
 //! [`PreparedKernel`]: what all kernels have in common that are ready to run.
 
 use crate::team::Team;
-use bytemuck::AnyBitPattern;
+use bytemuck::{AnyBitPattern, Pod};
 use std::fmt;
 
 /// A kernel that is ready to run, on operands of the sizes and types that it was prepared for.
@@ -35,6 +35,35 @@ pub trait PreparedKernel: fmt::Debug + Send + Sync {
     /// Whether those are of numbers of 8 bits.
     fn is_8_bit(&self) -> bool {
         false
+    }
+}
+
+/// A kernel that makes an output of one input.
+pub trait OneInput: fmt::Debug + Send + Sync {
+    /// An element of the input.
+    type Input: AnyBitPattern;
+    /// An element of the output.
+    type Output: Pod;
+
+    /// See [`PreparedKernel::name`].
+    fn name(&self) -> String;
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    fn run(&self, team: &mut Team, input: &[Self::Input], output: &mut [Self::Output]);
+}
+
+impl<K: OneInput> PreparedKernel for K {
+    fn name(&self) -> String {
+        OneInput::name(self)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::elementwise::map;
 use crate::parts::{even_tasks, for_each_task};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team, part};
 use crate::vector::{Isa, Kernel, Simd};
 use std::f64::consts::PI;
@@ -83,16 +83,16 @@ pub struct Magnitudes {
     pub set: InstructionSet,
 }
 
-impl PreparedKernel for Magnitudes {
+impl OneInput for Magnitudes {
+    type Input = [f32; 2];
+    type Output = f32;
+
     fn name(&self) -> String {
         "complex magnitude f32".to_owned()
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        let output = bytemuck::cast_slice_mut(output);
-        map::<[f32; 2], f32>(self.set, team, inputs.of(0), output, magnitude);
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[[f32; 2]], output: &mut [f32]) {
+        map(self.set, team, input, output, magnitude);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::Byte;
@@ -69,12 +69,47 @@ impl<T: Byte> ReduceStored<T> {
         Self { reduction, vectors, adds_one_by_one, stored: PhantomData }
     }
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
+    /// What becomes of the sum of the numbers' distances from the zero point, and of their count.
+    #[allow(clippy::cast_precision_loss)] // Sums of bytes.
+    fn mean(
+        &self,
+        team: &mut Team,
+        input: &[T],
+        output: &mut [T],
+        zero_point: i32,
+        finish: impl Fn(f64, f64) -> T + Sync,
+    ) {
+        let axes = &self.vectors.axes;
+        let count = axes.count as f64;
+        if self.adds_one_by_one {
+            let add = |sum: i64, x: T| sum + (i64::from(x.wide()) - i64::from(zero_point));
+            return axes.fold(team, input, output, 0, add, |sum| finish(sum as f64, count));
+        }
+        // What of the sum stands for 0.
+        let zeros = f64::from(zero_point) * count;
+        self.vectors.run(team, input, output, |sum| finish(f64::from(sum) - zeros, count));
+    }
+}
+
+impl<T: Byte> OneInput for ReduceStored<T> {
+    type Input = T;
+    type Output = T;
+
+    fn name(&self) -> String {
+        let (function, elements) = match self.reduction {
+            StoredReduction::Max => ("max", T::NAME),
+            StoredReduction::Min => ("min", T::NAME),
+            StoredReduction::Mean { .. } | StoredReduction::RequantizedMean { .. } => {
+                ("mean", T::NAME)
+            }
+            StoredReduction::All => ("all", "bool"),
+            StoredReduction::Any => ("any", "bool"),
+        };
+        format!("reduce {function} {elements}")
+    }
+
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Sums of bytes.
-    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         match self.reduction {
             StoredReduction::Max
             | StoredReduction::Min
@@ -98,48 +133,6 @@ impl<T: Byte> ReduceStored<T> {
                 });
             }
         }
-    }
-
-    /// What becomes of the sum of the numbers' distances from the zero point, and of their count.
-    #[allow(clippy::cast_precision_loss)] // Sums of bytes.
-    fn mean(
-        &self,
-        team: &mut Team,
-        input: &[T],
-        output: &mut [T],
-        zero_point: i32,
-        finish: impl Fn(f64, f64) -> T + Sync,
-    ) {
-        let axes = &self.vectors.axes;
-        let count = axes.count as f64;
-        if self.adds_one_by_one {
-            let add = |sum: i64, x: T| sum + (i64::from(x.wide()) - i64::from(zero_point));
-            return axes.fold(team, input, output, 0, add, |sum| finish(sum as f64, count));
-        }
-        // What of the sum stands for 0.
-        let zeros = f64::from(zero_point) * count;
-        self.vectors.run(team, input, output, |sum| finish(f64::from(sum) - zeros, count));
-    }
-}
-
-impl<T: Byte> PreparedKernel for ReduceStored<T> {
-    fn name(&self) -> String {
-        let (function, elements) = match self.reduction {
-            StoredReduction::Max => ("max", T::NAME),
-            StoredReduction::Min => ("min", T::NAME),
-            StoredReduction::Mean { .. } | StoredReduction::RequantizedMean { .. } => {
-                ("mean", T::NAME)
-            }
-            StoredReduction::All => ("all", "bool"),
-            StoredReduction::Any => ("any", "bool"),
-        };
-        format!("reduce {function} {elements}")
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
     }
 }
 
