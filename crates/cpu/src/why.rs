@@ -76,7 +76,7 @@ mod tests {
             expected: "floats or 8-bit integers",
         };
         let rank = Why::Rank { subject: subject(), found: 3, expected: "4" };
-        let limit = Why::Limit { what: "comparisons of boxes", found: 9, most: 5 };
+        let limit = Why::Limit { what: "weights of cells", found: 9, most: 5 };
         let form = Why::Form { what: "scale", found: "2".to_owned(), expected: "1" };
         let refusal = TooLarge { what: "weights", wanted: Some(9), left: Some(5) };
         for (why, text) in [
@@ -89,7 +89,7 @@ mod tests {
             (Why::ChannelsFirst, "layout of images is NCHW, expected NHWC"),
             (rank, "rank of input 1 (filter) is 3, expected 4"),
             (Why::Empty { subject: subject() }, "a length of input 1 (filter) is 0"),
-            (limit, "number of comparisons of boxes is 9, expected 5 at most"),
+            (limit, "number of weights of cells is 9, expected 5 at most"),
             (form, "scale is 2, expected 1"),
             (Why::SwitchedOff { pass: "chains" }, "pass chains is switched off"),
             (Why::Memory(refusal), &refusal.to_string()),

@@ -14,7 +14,9 @@ use nnhal_kernels::quantization::Quantization;
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
-use nnhal_kernels::{Image, ImageKernel, ImageMut, Images, InstructionSet, Preparation, Team};
+use nnhal_kernels::{
+    Image, ImageKernel, ImageMut, Images, InstructionSet, OneInput, Preparation, Team,
+};
 
 fn main() {
     divan::main();
@@ -89,17 +91,6 @@ fn squeeze_and_excite(bencher: Bencher<'_, '_>, set: InstructionSet) {
 #[divan::bench(args = sets())]
 fn hard_swish(bencher: Bencher<'_, '_>, set: InstructionSet) {
     chain(bencher, set, &[&[14 * 14 * 240]], &[Step::Unary(Unary::HardSwish)]);
-}
-
-#[divan::bench(args = sets())]
-fn hard_swish_in_pieces(bencher: Bencher<'_, '_>, set: InstructionSet) {
-    let steps = [
-        Step::Unary(Unary::Affine { factor: 1.0, offset: 3.0 }),
-        Step::Unary(Unary::Clamp { low: 0.0, high: 6.0 }),
-        Step::Binary(Binary::Mul, 0),
-        Step::Unary(Unary::Affine { factor: 1.0 / 6.0, offset: 0.0 }),
-    ];
-    chain(bencher, set, &[&[14 * 14 * 240]], &steps);
 }
 
 #[divan::bench(args = sets(), consts = [12, 65_536])]

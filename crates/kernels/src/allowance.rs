@@ -1,12 +1,7 @@
-//! [`Allowance`]: how much memory may be taken, and [`TooLarge`]: that something wanted more.
+//! [`MemoryLimit`]: how much memory may be taken, and [`TooLarge`]: that something wanted more.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// How many bytes may still be taken, by all who have a clone of it.
-#[derive(Debug, Clone)]
-pub struct Allowance(Arc<dyn MemoryLimit>);
 
 /// Counts bytes that are about to be allocated, against a limit.
 pub trait MemoryLimit: fmt::Debug + Send + Sync {
@@ -41,55 +36,6 @@ pub struct TooLarge {
     pub wanted: Option<usize>,
     /// How many may be taken; none if no one forbids more, but the system does not give that many.
     pub left: Option<usize>,
-}
-
-impl Allowance {
-    /// A number of bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self::of(Arc::new(AtomicUsize::new(bytes)))
-    }
-
-    /// What a limit leaves.
-    pub fn of(limit: Arc<dyn MemoryLimit>) -> Self {
-        Self(limit)
-    }
-
-    /// How many bytes are left.
-    pub fn left(&self) -> usize {
-        self.0.left()
-    }
-
-    /// Takes bytes; `None` are more than can be addressed.
-    ///
-    /// # Errors
-    /// If there are fewer left. Then none are taken.
-    pub fn take(&self, bytes: Option<usize>, what: &'static str) -> Result<(), TooLarge> {
-        let wanted = bytes.ok_or(TooLarge::beyond_addresses(what))?;
-        self.0.take(wanted).map_err(|left| TooLarge::new(what, wanted, left))
-    }
-
-    /// As [`Self::take`], without taking them.
-    ///
-    /// # Errors
-    /// If there are fewer left.
-    pub fn check(&self, bytes: Option<usize>, what: &'static str) -> Result<(), TooLarge> {
-        let wanted = bytes.ok_or(TooLarge::beyond_addresses(what))?;
-        let left = self.left();
-        if wanted <= left { Ok(()) } else { Err(TooLarge::new(what, wanted, left)) }
-    }
-}
-
-/// As much as can be addressed.
-impl Default for Allowance {
-    fn default() -> Self {
-        Self::new(isize::MAX.unsigned_abs())
-    }
-}
-
-impl From<usize> for Allowance {
-    fn from(bytes: usize) -> Self {
-        Self::new(bytes)
-    }
 }
 
 impl TooLarge {
@@ -148,16 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn clones_take_from_the_same() {
-        let allowance = Allowance::new(10);
-        let clone = allowance.clone();
-        clone.take(Some(7), "tables").unwrap();
-        let refused = allowance.take(Some(4), "tables").unwrap_err();
-        assert_eq!(refused.to_string(), "4 bytes of tables are wanted, and 3 may be taken");
-        assert_eq!(allowance.left(), 3);
-        allowance.check(Some(3), "tables").unwrap();
-        allowance.take(Some(3), "tables").unwrap();
-        let refused = clone.take(None, "tables").unwrap_err();
-        assert_eq!(refused.to_string(), "more tables than can be addressed");
+    fn what_is_refused_is_not_taken() {
+        let limit = AtomicUsize::new(10);
+        limit.take(7).unwrap();
+        let refusal = TooLarge::new("tables", 4, limit.take(4).unwrap_err());
+        assert_eq!(refusal.to_string(), "4 bytes of tables are wanted, and 3 may be taken");
+        limit.take(3).unwrap();
+        let refusal = TooLarge::beyond_addresses("tables");
+        assert_eq!(refusal.to_string(), "more tables than can be addressed");
     }
 }

@@ -277,7 +277,8 @@ impl<'w, T: Copy, const N: usize> Gathered<'w, T, N> {
         for ((operand, strides), (contribution, (room, place))) in
             operands.iter().zip(self.operands).zip(places)
         {
-            let offset = strides.offset(&walk.outer, block.row) + block.first * strides.step;
+            let outer = walk.outer.iter().copied().zip(strides.outer.iter().copied());
+            let offset = offset_along(outer, block.row) + block.first * strides.step;
             let is_contiguous =
                 strides.step == walk.unit && (strides.within_unit == 1 || walk.unit == 1);
             *contribution = if is_contiguous {
@@ -300,16 +301,18 @@ impl<'w, T: Copy, const N: usize> Gathered<'w, T, N> {
     }
 }
 
-impl Strides {
-    /// Where the operand's elements begin for the outer axes' index of that number.
-    fn offset(&self, lengths: &[usize], mut row: usize) -> usize {
-        let mut offset = 0;
-        for (length, stride) in lengths.iter().zip(&self.outer).rev() {
-            offset += row % length * stride;
-            row /= length;
-        }
-        offset
+/// Where the element of that number is, counted along axes of these lengths and strides.
+#[inline(always)]
+pub(crate) fn offset_along(
+    axes: impl DoubleEndedIterator<Item = (usize, usize)>,
+    mut number: usize,
+) -> usize {
+    let mut offset = 0;
+    for (length, stride) in axes.rev() {
+        offset += number % length * stride;
+        number /= length;
     }
+    offset
 }
 
 /// The elements of a block, brought together: a number of steps and of elements within each, and

@@ -19,7 +19,7 @@ pub(crate) fn second_bytes() -> usize {
     })
 }
 
-/// The first cache: lines whose addresses have the same remainder by `span` have `ways` places together.
+/// The first cache: addresses equal modulo `span` share one set of `ways` lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct First {
     pub(crate) span: usize,

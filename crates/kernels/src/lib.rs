@@ -83,7 +83,7 @@ pub mod unpacked_convolution;
 mod unrolled;
 mod vector;
 
-pub use allowance::{Allowance, MemoryLimit, TooLarge};
+pub use allowance::{MemoryLimit, TooLarge};
 pub use gemm::float::Epilogue;
 pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
@@ -93,7 +93,7 @@ pub use of_images::{ImageKernel, Images, OfImages, PixelStrides};
 pub use packing::{OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use prepared::{
-    ElementType, InputBytes, Inputs, MOST_WRITTEN, Operands, PreparedKernel, WrongValue,
+    ElementType, InputBytes, Inputs, MOST_WRITTEN, OneInput, Operands, PreparedKernel, WrongValue,
 };
 pub use requantize::Requantization;
 pub use team::{KeptQuestion, TASK_SPANS, Team};

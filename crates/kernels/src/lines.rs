@@ -129,34 +129,26 @@ fn mapped(bytes: usize) -> Option<MmapMut> {
     Some(pages)
 }
 
-/// Packed weights that were saved, see [`Preparation::restore`](crate::Preparation::restore).
-#[derive(Debug)]
-pub struct SavedWeights(Saved);
-
-#[derive(Debug)]
-enum Saved {
-    /// It begins on a line.
-    InPlace(Bytes),
-    Copied(Lines),
+/// All of it.
+impl AsRef<[u8]> for Lines {
+    fn as_ref(&self) -> &[u8] {
+        self.elements()
+    }
 }
+
+/// Packed weights that were saved, see [`Preparation::restore`](crate::Preparation::restore): whole lines, that begin on one.
+#[derive(Debug)]
+pub struct SavedWeights(pub(crate) Bytes);
 
 impl SavedWeights {
     /// Takes bytes as they are if they begin on a cache line, as memory that was mapped does, and a
     /// copy of them otherwise. What is behind the last whole line is left away.
     pub fn new(bytes: Bytes) -> Self {
-        let whole = bytes.len() / LINE_BYTES * LINE_BYTES;
-        Self(match bytemuck::try_cast_slice::<u8, Line>(&bytes[..whole]) {
-            Ok(_) => Saved::InPlace(bytes.slice(..whole)),
-            Err(_) => Saved::Copied(Lines::from_elements(&bytes[..whole])),
+        let whole = bytes.slice(..bytes.len() / LINE_BYTES * LINE_BYTES);
+        Self(match bytemuck::try_cast_slice::<u8, Line>(&whole) {
+            Ok(_) => whole,
+            Err(_) => Bytes::from_owner(Lines::from_elements(&whole)),
         })
-    }
-
-    /// The lines.
-    pub(crate) fn lines(&self) -> &[Line] {
-        match &self.0 {
-            Saved::InPlace(bytes) => bytemuck::cast_slice(bytes),
-            Saved::Copied(lines) => lines.lines(),
-        }
     }
 }
 
@@ -200,7 +192,8 @@ mod tests {
         for start in [0, 1, 64] {
             let saved = SavedWeights::new(Bytes::from(bytes.clone()).slice(start..));
             let whole = (200 - start) / LINE_BYTES * LINE_BYTES;
-            assert_eq!(bytemuck::cast_slice::<Line, u8>(saved.lines()), &bytes[start..][..whole]);
+            assert_eq!(saved.0, bytes[start..][..whole]);
+            assert_eq!(saved.0.as_ptr().align_offset(LINE_BYTES), 0);
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::batch_matmul::quantized::BatchMatmul;
 use crate::convolution::Shape;
 use crate::convolution::quantized::{Convolution, Layer};
-use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
+use crate::detection::{DetectionPostprocessing, Detections, Rule};
 use crate::dynamic;
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
@@ -15,7 +15,7 @@ use crate::reduction::{
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Preparation,
+    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, OneInput, Preparation,
     PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
@@ -146,34 +146,38 @@ fn copies() {
 }
 
 #[test]
-fn detections_of_many_images() {
-    for rule in [Rule::Fast { classes_of_box: 1 }, Rule::Regular { class_limit: 1 }] {
-        let images = LENGTH / 4;
-        let kernel = DetectionPostprocessing {
-            set: InstructionSet::best(),
-            sizes: [images, 2, 2, 4],
-            decoding: Decoding { scales: [10.0, 10.0, 5.0, 5.0] },
-            rule,
-            limit: 1,
-            score_threshold: 0.0,
-            overlap_threshold: 0.5,
-            first_label: 0,
-            threads: 1,
-        };
-        let (scores, deltas) = (vec![0.5; 4 * images], vec![0.5; 8 * images]);
-        let anchors = vec![0.5; 8];
-        let (mut out_scores, mut boxes) = (vec![0.0; images], vec![0.0; 4 * images]);
-        let (mut classes, mut numbers) = (vec![0; images], vec![0; images]);
-        let mut scratch = vec![0; kernel.scratch_words()];
-        asks("detections", |team| {
-            let output = Detections {
-                scores: &mut out_scores,
-                boxes: &mut boxes,
-                classes: &mut classes,
-                numbers: &mut numbers,
+fn detections_of_many_images_and_of_many_boxes() {
+    for (images, anchors) in [(LENGTH / 4, 2), (1, 1 << 13)] {
+        for rule in [Rule::Fast { classes_of_box: 1 }, Rule::Regular { class_limit: anchors }] {
+            let kernel = DetectionPostprocessing {
+                set: InstructionSet::best(),
+                sizes: [images, anchors, 2, 4],
+                scales: [10.0, 10.0, 5.0, 5.0],
+                rule,
+                limit: anchors / 2,
+                score_threshold: 0.0,
+                // Each is compared with all before.
+                overlap_threshold: 2.0,
+                first_label: 0,
+                threads: 1,
             };
-            kernel.run(team, [&scores, &deltas, &anchors], output, &mut scratch);
-        });
+            let (scores, deltas) =
+                (vec![0.5; images * anchors * 2], vec![0.5; images * anchors * 4]);
+            let of_anchors = vec![0.5; anchors * 4];
+            let found = images * anchors / 2;
+            let (mut out_scores, mut boxes) = (vec![0.0; found], vec![0.0; 4 * found]);
+            let (mut classes, mut numbers) = (vec![0; found], vec![0; images]);
+            let mut scratch = vec![0; kernel.scratch_words()];
+            asks("detections", |team| {
+                let output = Detections {
+                    scores: &mut out_scores,
+                    boxes: &mut boxes,
+                    classes: &mut classes,
+                    numbers: &mut numbers,
+                };
+                kernel.run(team, [&scores, &deltas, &of_anchors], output, &mut scratch);
+            });
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! [`Preparation`]: what kernels are prepared for, and where their packed weights go.
 
 use crate::allowance::room_for;
-use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::lines::{LINE_BYTES, Lines};
 use crate::team::{KeptQuestion, Pace, Stop};
-use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
+use crate::{InstructionSet, MemoryLimit, SavedWeights, TooLarge};
 use bytemuck::{Pod, Zeroable};
+use bytes::Bytes;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 /// What kernels are prepared for, and where their packed weights go.
@@ -17,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 /// ([`Self::restore`]), which then does not look at weights: only sizes, and what is small, must be
 /// given again. Weights are given empty then.
 ///
-/// What a kernel will keep is taken from an [`Allowance`] before any of it is there
-/// ([`Self::with_limit`]), and what it would want of scratch memory is compared with it. A kernel that
+/// What a kernel will keep is counted against a [`MemoryLimit`] before any of it is there
+/// ([`Self::limited_by`]), and what it would want of scratch memory is compared with it. A kernel that
 /// may not have so much is not made: preparing it gives [`TooLarge`], which [`Self::take_refusal`] also
 /// tells.
 ///
@@ -28,7 +30,7 @@ pub struct Preparation {
     set: InstructionSet,
     threads: usize,
     allows_winograd: bool,
-    allowance: Allowance,
+    limit: Arc<dyn MemoryLimit>,
     refusal: Option<TooLarge>,
     memory: Memory,
     packed: Vec<Packed>,
@@ -43,8 +45,8 @@ enum Memory {
         open: Option<OpenChunk>,
     },
     Saved {
-        chunk: Arc<OnceLock<Chunk>>,
-        /// What is left for kernels to come.
+        chunk: Arc<OnceLock<Bytes>>,
+        /// Lines that are left for kernels to come.
         rest: Range<usize>,
         is_too_short: bool,
     },
@@ -53,31 +55,16 @@ enum Memory {
 /// A chunk that is being filled.
 #[derive(Debug)]
 struct OpenChunk {
-    to_be: Arc<OnceLock<Chunk>>,
+    to_be: Arc<OnceLock<Bytes>>,
     lines: Lines,
     used: usize,
-}
-
-/// Memory that is no longer written.
-#[derive(Debug)]
-enum Chunk {
-    Packed(Lines),
-    Saved(SavedWeights),
-}
-
-impl Chunk {
-    fn lines(&self) -> &[Line] {
-        match self {
-            Self::Packed(lines) => lines.lines(),
-            Self::Saved(saved) => saved.lines(),
-        }
-    }
 }
 
 /// Packed weights of a kernel.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    chunk: Arc<OnceLock<Chunk>>,
+    /// Memory that is no longer written, once it is there.
+    chunk: Arc<OnceLock<Bytes>>,
     lines: Range<usize>,
 }
 
@@ -93,7 +80,7 @@ impl Packed {
     /// If the preparation that they were packed by has not been dropped.
     pub fn bytes(&self) -> &[u8] {
         let chunk = self.chunk.get().expect("kernels run when their preparation is over");
-        bytemuck::cast_slice(&chunk.lines()[self.lines.clone()])
+        &chunk[self.lines.start * LINE_BYTES..self.lines.end * LINE_BYTES]
     }
 }
 
@@ -136,7 +123,8 @@ impl Preparation {
             set,
             threads: threads.max(1),
             allows_winograd: true,
-            allowance: Allowance::default(),
+            // As much as can be addressed.
+            limit: Arc::new(AtomicUsize::new(isize::MAX.unsigned_abs())),
             refusal: None,
             memory,
             packed: Vec::new(),
@@ -152,12 +140,17 @@ impl Preparation {
         self
     }
 
-    /// The same, for kernels that take no more than what is left of an allowance: a number of bytes,
-    /// or one that others take from as well.
+    /// The same, for kernels that take no more than is left, by a limit that others may count against as well.
     #[must_use]
-    pub fn with_limit(mut self, allowance: impl Into<Allowance>) -> Self {
-        self.allowance = allowance.into();
+    pub fn limited_by(mut self, limit: Arc<dyn MemoryLimit>) -> Self {
+        self.limit = limit;
         self
+    }
+
+    /// The same, for kernels that take no more than a number of bytes.
+    #[cfg(test)]
+    pub(crate) fn with_limit(self, bytes: usize) -> Self {
+        self.limited_by(Arc::new(AtomicUsize::new(bytes)))
     }
 
     /// The same, that takes memory for this many bytes of packed weights at a time.
@@ -180,8 +173,8 @@ impl Preparation {
     /// A preparation that takes packed weights from `saved`: what [`Packed::bytes`] were of a
     /// preparation of the same kernels, in the same order, one behind the other.
     pub fn restore(set: InstructionSet, threads: usize, saved: SavedWeights) -> Self {
-        let rest = 0..saved.lines().len();
-        let chunk = Arc::new(OnceLock::from(Chunk::Saved(saved)));
+        let rest = 0..saved.0.len() / LINE_BYTES;
+        let chunk = Arc::new(OnceLock::from(saved.0));
         Self::of(set, threads, Memory::Saved { chunk, rest, is_too_short: false })
     }
 
@@ -240,17 +233,24 @@ impl Preparation {
         assert!(self.is_restoring() || found == expected, "{found} and not {expected} {what}");
     }
 
-    /// Takes memory from the allowance, before it is there.
+    /// Counts memory against the limit, before it is there.
     pub(crate) fn take<T>(&mut self, count: usize, what: &'static str) -> Result<(), TooLarge> {
-        let taken = self.allowance.take(count.checked_mul(size_of::<T>()), what);
+        let bytes = count.checked_mul(size_of::<T>()).ok_or(TooLarge::beyond_addresses(what));
+        let taken = bytes.and_then(|bytes| take(&*self.limit, bytes, what));
         self.remembered(taken)
     }
 
     /// Checks that scratch memory for this many values, the product of some numbers, could be taken.
     /// It is not, because steps share it.
     pub(crate) fn check_scratch<T>(&mut self, count: &[usize]) -> Result<(), TooLarge> {
+        const WHAT: &str = "scratch memory";
         let bytes = product(count).and_then(|count| count.checked_mul(size_of::<T>()));
-        let checked = self.allowance.check(bytes, "scratch memory");
+        let left = self.limit.left();
+        let checked = match bytes {
+            None => Err(TooLarge::beyond_addresses(WHAT)),
+            Some(wanted) if wanted > left => Err(TooLarge::new(WHAT, wanted, left)),
+            Some(_) => Ok(()),
+        };
         self.remembered(checked)
     }
 
@@ -265,7 +265,7 @@ impl Preparation {
         self.remembered(is_possible.then_some(()).ok_or(TooLarge::beyond_addresses(what)))
     }
 
-    /// A value for each of this many, which counts against the allowance.
+    /// A value for each of this many, which counts against the limit.
     pub(crate) fn filled<T: Zeroable + Copy + PartialEq>(
         &mut self,
         value: T,
@@ -282,7 +282,7 @@ impl Preparation {
         Ok(values)
     }
 
-    /// A copy of values, which counts against the allowance.
+    /// A copy of values, which counts against the limit.
     pub(crate) fn copied<T: Zeroable + Copy>(
         &mut self,
         values: &[T],
@@ -291,7 +291,7 @@ impl Preparation {
         self.repeated(values, 1, what)
     }
 
-    /// Values this number of times, one copy behind the other, which count against the allowance.
+    /// Values this number of times, one copy behind the other, which count against the limit.
     pub(crate) fn repeated<T: Zeroable + Copy>(
         &mut self,
         values: &[T],
@@ -314,7 +314,7 @@ impl Preparation {
         self.stop.is_due()
     }
 
-    /// Values one after the other, which count against the allowance: for what kernels are prepared with
+    /// Values one after the other, which count against the limit: for what kernels are prepared with
     /// or keep beside their packed weights. Once it is too late they are zero.
     ///
     /// # Errors
@@ -333,7 +333,7 @@ impl Preparation {
         Ok(all)
     }
 
-    /// Zeros, which count against the allowance.
+    /// Zeros, which count against the limit.
     pub(crate) fn zeros<T: Zeroable>(
         &mut self,
         count: usize,
@@ -344,7 +344,7 @@ impl Preparation {
         self.remembered(bytemuck::try_zeroed_vec(count).map_err(denied))
     }
 
-    /// Room for this many values, which counts against the allowance.
+    /// Room for this many values, which counts against the limit.
     pub(crate) fn room<T>(&mut self, count: usize, what: &'static str) -> Result<Vec<T>, TooLarge> {
         self.take::<T>(count, what)?;
         self.remembered(room_for(count, what))
@@ -397,11 +397,11 @@ impl Preparation {
                 return Err(TooLarge::new("saved weights", bytes, rest.len() * LINE_BYTES));
             }
             Memory::New { room, open } => {
-                self.allowance.take(Some(lines * LINE_BYTES), WHAT)?;
+                take(&*self.limit, lines * LINE_BYTES, WHAT)?;
                 let is_full = |chunk: &OpenChunk| chunk.lines.lines().len() - chunk.used < lines;
                 if open.as_ref().is_none_or(is_full) {
                     close(open);
-                    let room = (*room).min(self.allowance.left() / LINE_BYTES);
+                    let room = (*room).min(self.limit.left() / LINE_BYTES);
                     let lines = Lines::try_with_bytes(lines.max(room) * LINE_BYTES)?;
                     *open = Some(OpenChunk { to_be: Arc::default(), lines, used: 0 });
                 }
@@ -441,11 +441,16 @@ pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
     sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(*size))
 }
 
+/// Counts bytes against a limit.
+fn take(limit: &dyn MemoryLimit, bytes: usize, what: &'static str) -> Result<(), TooLarge> {
+    limit.take(bytes).map_err(|left| TooLarge::new(what, bytes, left))
+}
+
 /// From here on a chunk is read.
 fn close(chunk: &mut Option<OpenChunk>) {
     if let Some(OpenChunk { to_be, lines, .. }) = chunk.take() {
         // No one else fills it.
-        let _ = to_be.set(Chunk::Packed(lines));
+        let _ = to_be.set(Bytes::from_owner(lines));
     }
 }
 
@@ -547,11 +552,11 @@ mod tests {
     }
 
     #[test]
-    fn preparations_share_an_allowance() {
-        let allowance = Allowance::new(5 * LINE_BYTES);
-        let mut preparations = [(); 2].map(|()| new().with_limit(allowance.clone()));
+    fn preparations_share_a_limit() {
+        let limit = Arc::new(AtomicUsize::new(5 * LINE_BYTES));
+        let mut preparations = [(); 2].map(|()| new().limited_by(Arc::clone(&limit) as _));
         let packed = [0, 1, 0].map(|it| try_pack(&mut preparations[it], 1).is_ok());
-        assert_eq!((packed, allowance.left()), ([true, true, false], LINE_BYTES));
+        assert_eq!((packed, limit.left()), ([true, true, false], LINE_BYTES));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`PreparedKernel`]: what all kernels have in common that are ready to run.
 
 use crate::team::Team;
-use bytemuck::AnyBitPattern;
+use bytemuck::{AnyBitPattern, Pod};
 use std::fmt;
 
 /// A kernel that is ready to run, on operands of the sizes and types that it was prepared for.
@@ -38,7 +38,36 @@ pub trait PreparedKernel: fmt::Debug + Send + Sync {
     }
 }
 
-/// The additions and multiplications of a number of products, which is that of these factors.
+/// A kernel that makes an output of one input.
+pub trait OneInput: fmt::Debug + Send + Sync {
+    /// An element of the input.
+    type Input: AnyBitPattern;
+    /// An element of the output.
+    type Output: Pod;
+
+    /// See [`PreparedKernel::name`].
+    fn name(&self) -> String;
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    fn run(&self, team: &mut Team, input: &[Self::Input], output: &mut [Self::Output]);
+}
+
+impl<K: OneInput> PreparedKernel for K {
+    fn name(&self) -> String {
+        OneInput::name(self)
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], _) = operands.split();
+        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
+        Ok(())
+    }
+}
+
+/// Twice the product of these factors: the additions and multiplications of that many products.
 pub(crate) fn multiply_adds(factors: &[usize]) -> u64 {
     factors.iter().fold(2, |all: u64, factor| all.saturating_mul(*factor as u64))
 }
@@ -219,6 +248,25 @@ macro_rules! for_integers {
     }};
 }
 pub(crate) use for_integers;
+
+/// The value of `$work`, in which `$T` is the integer that has this many bytes: 1, 2, 4 or 8.
+macro_rules! for_sizes {
+    ($size:expr, $T:ident => $work:expr) => {{
+        macro_rules! of {
+            ($Integer:ty) => {{
+                type $T = $Integer;
+                $work
+            }};
+        }
+        match $size {
+            1 => of!(u8),
+            2 => of!(u16),
+            4 => of!(u32),
+            _ => of!(u64),
+        }
+    }};
+}
+pub(crate) use for_sizes;
 
 #[cfg(test)]
 pub(crate) mod tests {

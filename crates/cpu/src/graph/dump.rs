@@ -168,7 +168,7 @@ impl Work {
                 let sizes = format!("{count} of {rows}x{depth} by {keys} of {depth} and {width}");
                 format!("attention [{sizes}, beta {beta}, factor {factor}]")
             }
-            Self::RequantizedMean(it) => format!("requantized mean [axes {:?}]", it.axes),
+            Self::RequantizedMean { axes } => format!("requantized mean [axes {axes:?}]"),
             Self::Table(_) => "table".to_owned(),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) use source::{SavedConstant, Source, Sources, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
     Attention, Bytes, Convolution, Copy, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,
-    RequantizedMean, SeparableConvolution, TransposedConvolution, Work,
+    SeparableConvolution, TransposedConvolution, Work,
 };
 
 use nnhal_driver::{Charge, OperationPlace};

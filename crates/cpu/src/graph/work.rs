@@ -50,8 +50,8 @@ pub(crate) enum Work {
     /// keys and values, and the mask, if there is one.
     Attention(Box<Attention>),
     /// The mean over axes of 8-bit numbers, stored with another scale or zero point: what they stand for
-    /// is summed up.
-    RequantizedMean(RequantizedMean),
+    /// is summed up. The axes have elements, but no more than [`MOST_ADDED`](nnhal_kernels::reduction::MOST_ADDED).
+    RequantizedMean { axes: Vec<usize> },
     /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
     Table(Box<[u8; 256]>),
 }
@@ -108,16 +108,6 @@ pub(crate) struct TransposedConvolution {
     pub(crate) shape: transposed_convolution::Shape,
     /// Never with a residual.
     pub(crate) elements: Elements,
-}
-
-/// See [`Work::RequantizedMean`].
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RequantizedMean {
-    /// They have elements, but no more than [`MOST_ADDED`](nnhal_kernels::reduction::MOST_ADDED).
-    pub(crate) axes: Vec<usize>,
-    pub(crate) is_signed: bool,
-    /// Of stored results.
-    pub(crate) range: (i32, i32),
 }
 
 /// See [`Work::Normalization`].

@@ -5,9 +5,7 @@ use crate::graph::{Graph, Node};
 use bytes::Bytes;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
 use nnhal_hal::memory::WeightPool;
-use nnhal_kernels::{
-    Allowance, KeptQuestion, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge,
-};
+use nnhal_kernels::{KeptQuestion, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps without places, and by node what their kernels packed.
@@ -56,9 +54,8 @@ pub(super) fn lower_all(
     let asked = budget.clone();
     let is_over: KeptQuestion = Arc::new(move || asked.check_inside().is_err());
     let settled = |preparation: Preparation| {
-        let preparation = preparation
-            .with_limit(Allowance::of(Arc::clone(&memory) as _))
-            .until(Arc::clone(&is_over));
+        let preparation =
+            preparation.limited_by(Arc::clone(&memory) as _).until(Arc::clone(&is_over));
         if settings.winograd { preparation } else { preparation.without_winograd() }
     };
     let lowering = tracing::debug_span!("lower", operations = nodes.len());

@@ -3,22 +3,13 @@
 /// Left, upper, right and lower edge.
 pub(super) type Edges = [f32; 4];
 
-/// How deltas and anchors become boxes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decoding {
-    /// What dy, dx, dh and dw are divided by.
-    pub scales: [f32; 4],
-}
-
-impl Decoding {
-    /// The box of an anchor, which is centre y, centre x, height and width.
-    pub(super) fn edges(&self, [y, x, height, width]: [f32; 4], deltas: &[f32]) -> Edges {
-        let delta = |index: usize| deltas[index] / self.scales[index];
-        let (y, x) = (y + height * delta(0), x + width * delta(1));
-        let half_height = height * delta(2).exp() / 2.0;
-        let half_width = width * delta(3).exp() / 2.0;
-        [x - half_width, y - half_height, x + half_width, y + half_height]
-    }
+/// The box of an anchor, which is centre y, centre x, height and width, by its deltas divided by scales.
+pub(super) fn edges(scales: [f32; 4], [y, x, height, width]: [f32; 4], deltas: &[f32]) -> Edges {
+    let delta = |index: usize| deltas[index] / scales[index];
+    let (y, x) = (y + height * delta(0), x + width * delta(1));
+    let half_height = height * delta(2).exp() / 2.0;
+    let half_width = width * delta(3).exp() / 2.0;
+    [x - half_width, y - half_height, x + half_width, y + half_height]
 }
 
 /// The common area of two boxes divided by the area of both together; 0 where that is nothing.

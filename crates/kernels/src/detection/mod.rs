@@ -3,10 +3,8 @@
 
 mod boxes;
 mod postprocessing;
-mod prepared;
 mod roi_align;
 mod suppression;
 
-pub use boxes::Decoding;
 pub use postprocessing::{DetectionPostprocessing, Detections, Rule};
-pub use roi_align::{NoSuchRegion, RoiAlign};
+pub use roi_align::RoiAlign;

@@ -1,12 +1,13 @@
 //! [`DetectionPostprocessing`].
 #![allow(unsafe_code)]
 
-use super::boxes::{Decoding, Edges};
+use super::boxes::{Edges, edges};
 use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::packing::product;
 use crate::parts::{Cut, for_each_rows};
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team, WORK_BETWEEN};
 use crate::top_k::rank;
 use crate::vector::{Isa, Kernel, Simd};
@@ -32,16 +33,17 @@ pub enum Rule {
     },
 }
 
-/// Prepared `DETECTION_POSTPROCESSING`: of scores `[batch, anchors, classes]`, of which class 0 is the
-/// background, and deltas `[batch, anchors, numbers]` for anchors `[anchors, 4]`, the detections.
+/// Prepared `DETECTION_POSTPROCESSING`. Inputs: scores `[batch, anchors, classes]`, of which class 0 is the
+/// background, deltas `[batch, anchors, numbers]` and anchors `[anchors, 4]`. Outputs: scores, boxes, classes and
+/// numbers of the detections.
 #[derive(Debug, Clone)]
 pub struct DetectionPostprocessing {
     /// Of the vectors that search for highest scores.
     pub set: InstructionSet,
     /// Batch, anchors, classes, and numbers of a delta: 4 or more.
     pub sizes: [usize; 4],
-    /// How deltas become boxes.
-    pub decoding: Decoding,
+    /// What dy, dx, dh and dw of a delta are divided by.
+    pub scales: [f32; 4],
     /// How boxes compete.
     pub rule: Rule,
     /// Most boxes of an image.
@@ -89,10 +91,6 @@ impl Image<'_> {
 }
 
 impl DetectionPostprocessing {
-    /// Comparisons of boxes that this is meant for, at most: a fraction of a second, in which nothing stops
-    /// them.
-    pub const MOST_COMPARISONS: u64 = 1 << 27;
-
     /// For how many detections of an image there is room.
     pub fn room(&self) -> usize {
         match self.rule {
@@ -193,7 +191,7 @@ impl DetectionPostprocessing {
 
     fn edges(&self, input: &Input<'_>, index: usize) -> Edges {
         let numbers = self.sizes[3];
-        self.decoding.edges(input.anchors[index], &input.deltas[index * numbers..][..numbers])
+        edges(self.scales, input.anchors[index], &input.deltas[index * numbers..][..numbers])
     }
 
     /// Each box competes with the highest of its scores.
@@ -335,6 +333,29 @@ impl DetectionPostprocessing {
     }
 }
 
+impl PreparedKernel for DetectionPostprocessing {
+    fn name(&self) -> String {
+        "detection postprocessing f32".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [scores, boxes, classes, numbers], scratch) = operands.split();
+        let output = Detections {
+            scores: bytemuck::cast_slice_mut(scores),
+            boxes: bytemuck::cast_slice_mut(boxes),
+            classes: bytemuck::cast_slice_mut(classes),
+            numbers: bytemuck::cast_slice_mut(numbers),
+        };
+        let given = [0, 1, 2].map(|index| inputs.of(index));
+        self.run(team, given, output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_words().saturating_mul(size_of::<u64>())
+    }
+}
+
 /// What is given of one image.
 struct Input<'a> {
     scores: &'a [f32],
@@ -387,9 +408,8 @@ mod tests {
                 |index: usize, class: usize| scores[(image * count + index) * classes + class];
             let edges = |index: usize| {
                 let anchor = anchors[index * 4..][..4].try_into().unwrap();
-                kernel
-                    .decoding
-                    .edges(anchor, &deltas[(image * count + index) * numbers..][..numbers])
+                let deltas = &deltas[(image * count + index) * numbers..][..numbers];
+                edges(kernel.scales, anchor, deltas)
             };
             let keep = |mut pending: Vec<(usize, usize)>, limit: usize| {
                 pending.sort_by(|a, b| descending(score(a.0, a.1), score(b.0, b.1)));
@@ -457,7 +477,7 @@ mod tests {
             let kernel = DetectionPostprocessing {
                 set: sets[case % sets.len()],
                 sizes,
-                decoding: Decoding { scales: [10.0, 10.0, 5.0, 5.0] },
+                scales: [10.0, 10.0, 5.0, 5.0],
                 rule,
                 limit: random.usize(1..12),
                 score_threshold: random.f32() * 0.5,

@@ -4,11 +4,13 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::packing::product;
+use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Prepared ROI_ALIGN of float32 images `[batch, height, width, channels]`, none of whose last three
-/// lengths is 0: regions, each brought to one size by averages of points that are interpolated.
+/// lengths is 0: regions, each brought to one size by averages of points that are interpolated. Inputs: images, regions,
+/// and the image of each region.
 #[derive(Debug, Clone)]
 pub struct RoiAlign {
     /// Of the vectors of channels.
@@ -26,10 +28,6 @@ pub struct RoiAlign {
     /// How many threads may take part.
     pub threads: usize,
 }
-
-/// A region that is none of an image, by its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoSuchRegion(pub usize);
 
 /// A region in cells; pairs are in the order down, across.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +75,7 @@ impl RoiAlign {
         (regions, batch_indexes): (&[f32], &[i32]),
         output: &mut [f32],
         scratch: &mut [f32],
-    ) -> Result<(), NoSuchRegion> {
+    ) -> Result<(), WrongValue> {
         let [batch, height, width, channels] = self.sizes;
         let (regions, _) = regions.as_chunks::<4>();
         assert_eq!(Some(images.len()), product(&[batch, height, width, channels]), "other images");
@@ -89,8 +87,13 @@ impl RoiAlign {
             product(&[regions.len(), of_region]),
             "an output of another size"
         );
-        for (number, (edges, index)) in regions.iter().zip(batch_indexes).enumerate() {
-            self.region(*edges, *index).ok_or(NoSuchRegion(number))?;
+        for (edges, index) in regions.iter().zip(batch_indexes) {
+            self.region(*edges, *index).ok_or_else(|| WrongValue {
+                input: 1,
+                what: "value",
+                found: format!("{edges:?} of image {index}"),
+                expected: "a region of an image that there is, with its edges in order".to_owned(),
+            })?;
         }
         if output.is_empty() {
             return Ok(());
@@ -211,6 +214,23 @@ impl RoiAlign {
         }
         weights[last - first] += ((samples - points_before(last as f64)) / samples) as f32;
         Cells { first, count: last - first + 1 }
+    }
+}
+
+impl PreparedKernel for RoiAlign {
+    fn name(&self) -> String {
+        "roi align f32".to_owned()
+    }
+
+    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
+        let (inputs, [output], scratch) = operands.split();
+        let (output, scratch) =
+            (bytemuck::cast_slice_mut(output), bytemuck::cast_slice_mut(scratch));
+        self.run(team, inputs.of(0), (inputs.of(1), inputs.of(2)), output, scratch)
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_words().saturating_mul(size_of::<f32>())
     }
 }
 
@@ -396,7 +416,8 @@ mod tests {
             ([0.0, 0.0, 1.0, 1.0], 1),
             ([0.0, 0.0, 1.0, 1.0], -1),
         ] {
-            assert_eq!(run(edges, index), Err(NoSuchRegion(1)), "{edges:?} {index}");
+            let found = run(edges, index).unwrap_err().found;
+            assert_eq!(found, format!("{edges:?} of image {index}"));
         }
     }
 }

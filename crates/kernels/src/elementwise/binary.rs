@@ -1,5 +1,6 @@
 //! [`Binary`]: functions of two real numbers.
 
+use super::unary::for_each_vector;
 use crate::broadcast::Operand;
 use crate::vector::Simd;
 
@@ -31,9 +32,13 @@ pub enum Binary {
 }
 
 /// Writes `$value` for each vector `$x`, of an input or in place, and `$y` of an operand.
-macro_rules! for_each_vector {
+macro_rules! for_each_pair {
     ($simd:ident, $input:ident, $operand:ident, $output:ident, |$x:ident, $y:ident| $value:expr) => {
         match ($input, $operand) {
+            (_, Operand::Same(operand)) => {
+                let $y = $simd.splat(operand);
+                for_each_vector!($simd, $input, $output, |$x| $value);
+            }
             (Some(input), Operand::Elements(operand)) => {
                 let mut inputs = input.chunks_exact(S::LANES);
                 let mut operands = operand.chunks_exact(S::LANES);
@@ -47,17 +52,6 @@ macro_rules! for_each_vector {
                 let $y = $simd.load_partial(operands.remainder(), 1.0);
                 $simd.store_partial($value, outputs.into_remainder());
             }
-            (Some(input), Operand::Same(operand)) => {
-                let $y = $simd.splat(operand);
-                let mut inputs = input.chunks_exact(S::LANES);
-                let mut outputs = $output.chunks_exact_mut(S::LANES);
-                for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-                    let $x = $simd.load(input);
-                    $simd.store($value, output);
-                }
-                let $x = $simd.load_partial(inputs.remainder(), 1.0);
-                $simd.store_partial($value, outputs.into_remainder());
-            }
             (None, Operand::Elements(operand)) => {
                 let mut operands = operand.chunks_exact(S::LANES);
                 let mut outputs = $output.chunks_exact_mut(S::LANES);
@@ -68,17 +62,6 @@ macro_rules! for_each_vector {
                 let rest = outputs.into_remainder();
                 let $x = $simd.load_partial(rest, 1.0);
                 let $y = $simd.load_partial(operands.remainder(), 1.0);
-                $simd.store_partial($value, rest);
-            }
-            (None, Operand::Same(operand)) => {
-                let $y = $simd.splat(operand);
-                let mut outputs = $output.chunks_exact_mut(S::LANES);
-                for output in outputs.by_ref() {
-                    let $x = $simd.load(output);
-                    $simd.store($value, output);
-                }
-                let rest = outputs.into_remainder();
-                let $x = $simd.load_partial(rest, 1.0);
                 $simd.store_partial($value, rest);
             }
         }
@@ -96,22 +79,22 @@ impl Binary {
         output: &mut [f32],
     ) {
         match self {
-            Self::Add => for_each_vector!(simd, input, operand, output, |x, y| simd.add(x, y)),
-            Self::Sub => for_each_vector!(simd, input, operand, output, |x, y| simd.sub(x, y)),
-            Self::SubFrom => for_each_vector!(simd, input, operand, output, |x, y| simd.sub(y, x)),
-            Self::Mul => for_each_vector!(simd, input, operand, output, |x, y| simd.mul(x, y)),
-            Self::Div => for_each_vector!(simd, input, operand, output, |x, y| simd.div(x, y)),
-            Self::DivFrom => for_each_vector!(simd, input, operand, output, |x, y| simd.div(y, x)),
+            Self::Add => for_each_pair!(simd, input, operand, output, |x, y| simd.add(x, y)),
+            Self::Sub => for_each_pair!(simd, input, operand, output, |x, y| simd.sub(x, y)),
+            Self::SubFrom => for_each_pair!(simd, input, operand, output, |x, y| simd.sub(y, x)),
+            Self::Mul => for_each_pair!(simd, input, operand, output, |x, y| simd.mul(x, y)),
+            Self::Div => for_each_pair!(simd, input, operand, output, |x, y| simd.div(x, y)),
+            Self::DivFrom => for_each_pair!(simd, input, operand, output, |x, y| simd.div(y, x)),
             // With a NaN these give the second operand; a NaN that comes first is chosen afterwards.
-            Self::Maximum => for_each_vector!(simd, input, operand, output, |x, y| {
+            Self::Maximum => for_each_pair!(simd, input, operand, output, |x, y| {
                 simd.select(simd.eq(x, x), simd.max(x, y), x)
             }),
-            Self::Minimum => for_each_vector!(simd, input, operand, output, |x, y| {
+            Self::Minimum => for_each_pair!(simd, input, operand, output, |x, y| {
                 simd.select(simd.eq(x, x), simd.min(x, y), x)
             }),
             Self::Prelu => {
                 let zero = simd.splat(0.0);
-                for_each_vector!(simd, input, operand, output, |x, y| {
+                for_each_pair!(simd, input, operand, output, |x, y| {
                     simd.select(simd.lt(x, zero), simd.mul(x, y), x)
                 });
             }

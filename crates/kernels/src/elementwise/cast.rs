@@ -115,9 +115,15 @@ trait Number:
 {
 }
 
-/// Both casts of a type to others; `$nearest` is that which does not end with the lowest bits.
+/// Types that are cast to all others, by a macro for what is nearest and one for the lowest bits.
 macro_rules! casts {
-    ($From:ty: $($To:ty = |$it:ident| ($lowest:expr, $nearest:expr)),+ $(,)?) => {
+    ($nearest:ident, $lowest:ident: $($From:ty),+) => {
+        $(
+            casts!($From, $nearest, $lowest: i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+            impl Number for $From {}
+        )+
+    };
+    ($From:ty, $nearest:ident, $lowest:ident: $($To:ident),+) => {
         $(
             #[allow(
                 clippy::cast_possible_truncation,
@@ -130,24 +136,27 @@ macro_rules! casts {
             impl As<$To> for $From {
                 #[inline(always)]
                 fn nearest(self) -> $To {
-                    let $it = self;
-                    $nearest
+                    $nearest!(self, $To)
                 }
                 #[inline(always)]
                 fn lowest(self) -> $To {
-                    let $it = self;
-                    $lowest
+                    $lowest!(self, $To)
                 }
             }
         )+
-        impl Number for $From {}
     };
 }
 
-/// `$it` as the nearest integer of a type.
+macro_rules! plain {
+    ($it:expr, $To:ident) => {
+        $it as $To
+    };
+}
+
+/// An integer as the nearest one of a type, or as a float.
 macro_rules! clamped {
-    ($it:ident, $To:ty) => {{
-        let (least, greatest) = (<$To>::MIN as i128, <$To>::MAX as i128);
+    ($it:expr, $To:ident) => {{
+        let (least, greatest) = ($To::MIN as i128, $To::MAX as i128);
         let low = Self::MIN as i128;
         let high = Self::MAX as i128;
         // In the type that there is, whose numbers are compared by single instructions.
@@ -157,48 +166,25 @@ macro_rules! clamped {
     }};
 }
 
-macro_rules! integers {
-    ($($From:ty),+) => {
-        $(casts!(
-            $From:
-            i8 = |it| (it as i8, clamped!(it, i8)),
-            i16 = |it| (it as i16, clamped!(it, i16)),
-            i32 = |it| (it as i32, clamped!(it, i32)),
-            i64 = |it| (it as i64, clamped!(it, i64)),
-            u8 = |it| (it as u8, clamped!(it, u8)),
-            u16 = |it| (it as u16, clamped!(it, u16)),
-            u32 = |it| (it as u32, clamped!(it, u32)),
-            u64 = |it| (it as u64, clamped!(it, u64)),
-            f32 = |it| (it as f32, it as f32),
-            f64 = |it| (it as f64, it as f64),
-        );)+
+macro_rules! byte {
+    ($it:expr, u8) => {
+        f32_to_u8($it)
+    };
+    ($it:expr, $To:ident) => {
+        $it as $To
     };
 }
 
-integers!(i8, i16, i32, i64, u8, u16, u32, u64);
-
-/// What casts alike in either way.
-macro_rules! others {
-    ($From:ty, |$it:ident| $number:expr, $byte:expr) => {
-        casts!(
-            $From:
-            i8 = |$it| ($number as i8, $number as i8),
-            i16 = |$it| ($number as i16, $number as i16),
-            i32 = |$it| ($number as i32, $number as i32),
-            i64 = |$it| ($number as i64, $number as i64),
-            u8 = |$it| ($byte, $byte),
-            u16 = |$it| ($number as u16, $number as u16),
-            u32 = |$it| ($number as u32, $number as u32),
-            u64 = |$it| ($number as u64, $number as u64),
-            f32 = |$it| ($number as f32, $number as f32),
-            f64 = |$it| ($number as f64, $number as f64),
-        );
+macro_rules! truth {
+    ($it:expr, $To:ident) => {
+        u8::from($it.0 != 0) as $To
     };
 }
 
-others!(f32, |it| it, f32_to_u8(it));
-others!(f64, |it| it, it as u8);
-others!(Truth, |it| u8::from(it.0 != 0), u8::from(it.0 != 0));
+casts!(clamped, plain: i8, i16, i32, i64, u8, u16, u32, u64);
+casts!(byte, byte: f32);
+casts!(plain, plain: f64);
+casts!(truth, truth: Truth);
 
 /// The same as `as u8`, in instructions that all sets have for vectors: beside 2^23 there is no room for a fraction, and
 /// the lowest bits are an integer, which has been rounded.

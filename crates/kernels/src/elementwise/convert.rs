@@ -2,10 +2,10 @@
 
 use crate::InstructionSet;
 use crate::parts::{Cut, ELEMENTS_OF_MAP, for_each_rows, for_each_slice};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::quantization::Quantization;
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd};
+use crate::vector::{Isa, Kernel, Simd, Stored};
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -58,34 +58,6 @@ impl<C: Conversion> Kernel for Part<'_, C> {
     }
 }
 
-/// Integers of 8 or 16 bits that stand for real numbers.
-pub trait Stored: Pod + Send + Sync + std::fmt::Debug {
-    /// The least and the greatest one.
-    const RANGE: (i32, i32);
-    /// What the type is called in names of kernels.
-    const NAME: &'static str;
-
-    /// A vector's first elements.
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
-    /// Numbers within [`Self::RANGE`].
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
-}
-
-impl<T: Byte> Stored for T {
-    const RANGE: (i32, i32) = T::RANGE;
-    const NAME: &'static str = T::NAME;
-
-    #[inline(always)]
-    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
-        Byte::load(simd, from)
-    }
-
-    #[inline(always)]
-    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
-        Byte::store(simd, value, to);
-    }
-}
-
 /// [`Stored`] of 16 bits, as arrays of 32, which the compiler keeps in vectors.
 macro_rules! stored_in_16_bits {
     ($T:ident) => {
@@ -128,25 +100,18 @@ impl<T: Stored> Quantize<T> {
     pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
         Self { isa: Isa::of(set), quantization, stored: PhantomData }
     }
-
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If there are not as many outputs as inputs.
-    pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [T]) {
-        convert(self.isa, team, *self, input, output);
-    }
 }
 
-impl<T: Stored> PreparedKernel for Quantize<T> {
+impl<T: Stored> OneInput for Quantize<T> {
+    type Input = f32;
+    type Output = T;
+
     fn name(&self) -> String {
         format!("quantize {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[f32], output: &mut [T]) {
+        convert(self.isa, team, *self, input, output);
     }
 }
 
@@ -190,25 +155,18 @@ impl<T: Stored> Dequantize<T> {
     pub fn prepare(set: InstructionSet, quantization: Quantization) -> Self {
         Self { isa: Isa::of(set), quantization, stored: PhantomData }
     }
-
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If there are not as many outputs as inputs.
-    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [f32]) {
-        convert(self.isa, team, *self, input, output);
-    }
 }
 
-impl<T: Stored> PreparedKernel for Dequantize<T> {
+impl<T: Stored> OneInput for Dequantize<T> {
+    type Input = T;
+    type Output = f32;
+
     fn name(&self) -> String {
         format!("dequantize {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [f32]) {
+        convert(self.isa, team, *self, input, output);
     }
 }
 
@@ -238,12 +196,17 @@ impl DequantizeChannels {
     pub fn prepare(set: InstructionSet, inner: usize, scales: Vec<f32>) -> Self {
         Self { isa: Isa::of(set), inner, scales }
     }
+}
 
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If there are not as many outputs as inputs, or elements and no channels.
-    pub fn run(&self, team: &mut Team, input: &[i8], output: &mut [f32]) {
+impl OneInput for DequantizeChannels {
+    type Input = i8;
+    type Output = f32;
+
+    fn name(&self) -> String {
+        "dequantize per channel i8".to_owned()
+    }
+
+    fn run(&self, team: &mut Team, input: &[i8], output: &mut [f32]) {
         assert_eq!(input.len(), output.len(), "an output of another size");
         let (inner, channels) = (self.inner.max(1), self.scales.len());
         for_each_slice(team, output, ELEMENTS_OF_MAP, |start, output| {
@@ -262,18 +225,6 @@ impl DequantizeChannels {
                 at = part.end;
             }
         });
-    }
-}
-
-impl PreparedKernel for DequantizeChannels {
-    fn name(&self) -> String {
-        "dequantize per channel i8".to_owned()
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
     }
 }
 

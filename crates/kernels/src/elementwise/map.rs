@@ -2,7 +2,7 @@
 
 use crate::InstructionSet;
 use crate::parts::{ELEMENTS_OF_MAP, for_each_slice};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -13,15 +13,16 @@ pub struct Not {
     pub set: InstructionSet,
 }
 
-impl PreparedKernel for Not {
+impl OneInput for Not {
+    type Input = u8;
+    type Output = u8;
+
     fn name(&self) -> String {
         "logical not bool".to_owned()
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        map::<u8, u8>(self.set, team, inputs.of(0), output, |it| u8::from(it == 0));
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
+        map(self.set, team, input, output, |it| u8::from(it == 0));
     }
 }
 
@@ -30,7 +31,7 @@ impl PreparedKernel for Not {
 ///
 /// # Panics
 /// If there are not as many outputs as inputs.
-pub(super) fn map<T: Copy + Sync, U: Send>(
+pub(crate) fn map<T: Copy + Sync, U: Send>(
     set: InstructionSet,
     team: &mut Team,
     input: &[T],

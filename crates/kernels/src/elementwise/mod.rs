@@ -50,6 +50,7 @@ pub use convert::{
 pub use integers::{IntegerFunction, IntegerMap, IntegerUnary, Integers};
 pub use logic::{Compare, Comparison, TruthFunction};
 pub use map::Not;
+pub(crate) use map::map;
 pub use pairs::Pairs;
 pub use select::Select;
 pub use unary::Unary;

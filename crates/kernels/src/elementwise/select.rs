@@ -3,7 +3,7 @@
 use super::quantized::{TableMap, recoded};
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand, Walk};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, for_sizes};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use bytemuck::Pod;
@@ -139,21 +139,13 @@ impl PreparedKernel for Select {
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
         let (inputs, [output], _) = operands.split();
         let conditions = inputs.of(0);
-        /// Elements as integers of their size.
-        macro_rules! chosen {
-            ($T:ty) => {{
+        if self.tables.iter().any(Option::is_some) {
+            self.choose_recoded(team, conditions, [inputs.of(1), inputs.of(2)], output);
+        } else {
+            for_sizes!(self.element_size, T => {
                 let output = bytemuck::cast_slice_mut(output);
-                self.choose::<$T>(team, conditions, [inputs.of(1), inputs.of(2)], output);
-            }};
-        }
-        match self.element_size {
-            1 if self.tables.iter().any(Option::is_some) => {
-                self.choose_recoded(team, conditions, [inputs.of(1), inputs.of(2)], output);
-            }
-            1 => chosen!(u8),
-            2 => chosen!(u16),
-            4 => chosen!(u32),
-            _ => chosen!(u64),
+                self.choose::<T>(team, conditions, [inputs.of(1), inputs.of(2)], output);
+            });
         }
         Ok(())
     }

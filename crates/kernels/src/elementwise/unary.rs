@@ -12,13 +12,6 @@ pub enum Unary {
         /// The greatest result.
         high: f32,
     },
-    /// `x * factor + offset`
-    Affine {
-        /// What is multiplied with.
-        factor: f32,
-        /// What is added.
-        offset: f32,
-    },
     /// `x * x`
     Square,
     /// `x * x * x`
@@ -92,6 +85,8 @@ macro_rules! for_each_vector {
     };
 }
 
+pub(super) use for_each_vector;
+
 impl Unary {
     /// Of an input, or in place.
     #[inline(always)]
@@ -101,10 +96,6 @@ impl Unary {
             Self::Clamp { low, high } => {
                 let (low, high) = (simd.splat(low), simd.splat(high));
                 for_each_vector!(simd, input, output, |x| functions::clamp(simd, x, low, high));
-            }
-            Self::Affine { factor, offset } => {
-                let (factor, offset) = (simd.splat(factor), simd.splat(offset));
-                for_each_vector!(simd, input, output, |x| simd.fma(x, factor, offset));
             }
             Self::Square => for_each_vector!(simd, input, output, |x| simd.mul(x, x)),
             Self::Cube => {

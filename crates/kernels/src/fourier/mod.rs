@@ -6,8 +6,9 @@ mod tests;
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{ELEMENTS_OF_TASK, even_tasks, for_each_slice, for_each_task};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::elementwise::map;
+use crate::parts::{even_tasks, for_each_task};
+use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team, part};
 use crate::vector::{Isa, Kernel, Simd};
 use std::f64::consts::PI;
@@ -82,44 +83,26 @@ pub struct Magnitudes {
     pub set: InstructionSet,
 }
 
-impl PreparedKernel for Magnitudes {
+impl OneInput for Magnitudes {
+    type Input = [f32; 2];
+    type Output = f32;
+
     fn name(&self) -> String {
         "complex magnitude f32".to_owned()
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        let (input, _) = inputs.of::<f32>(0).as_chunks();
-        let output: &mut [f32] = bytemuck::cast_slice_mut(output);
-        assert_eq!(input.len(), output.len(), "an output of another size");
-        for_each_slice(team, output, ELEMENTS_OF_TASK, |start, output| {
-            let input = &input[start..start + output.len()];
-            Isa::of(self.set).run(Magnitude { input, output });
-        });
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[[f32; 2]], output: &mut [f32]) {
+        map(self.set, team, input, output, magnitude);
     }
 }
 
-struct Magnitude<'run> {
-    input: &'run [[f32; 2]],
-    output: &'run mut [f32],
-}
-
-impl Kernel for Magnitude<'_> {
-    type Output = ();
-
-    // As of the transform.
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
-    fn run<S: Simd>(self, _: S) {
-        for (output, [re, im]) in self.output.iter_mut().zip(self.input) {
-            let magnitude =
-                (f64::from(*re) * f64::from(*re) + f64::from(*im) * f64::from(*im)).sqrt();
-            // Also beside what is not a number.
-            let is_infinite = re.is_infinite() || im.is_infinite();
-            *output = if is_infinite { f32::INFINITY } else { magnitude as f32 };
-        }
-    }
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
+fn magnitude([re, im]: [f32; 2]) -> f32 {
+    let magnitude = (f64::from(re) * f64::from(re) + f64::from(im) * f64::from(im)).sqrt();
+    // Also beside what is not a number.
+    let is_infinite = re.is_infinite() || im.is_infinite();
+    if is_infinite { f32::INFINITY } else { magnitude as f32 }
 }
 
 /// Multiplications and additions of a row, about.

@@ -6,7 +6,7 @@ use crate::disjoint::DisjointOutput;
 use crate::elementwise::f16_to_f32;
 use crate::packing::product;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part, for_each_rows};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, for_sizes};
 use crate::team::{BLOCK, Team};
 
 /// Prepared GATHER or EMBEDDING_LOOKUP. Inputs: the table and the numbers of its rows.
@@ -21,7 +21,7 @@ pub struct Gather {
 /// Elements that are gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elements {
-    /// Of this many bytes, 1, 2 or 4, as they are.
+    /// Of this many bytes, 1, 2, 4 or 8, as they are.
     Plain {
         /// Bytes of an element.
         size: usize,
@@ -49,15 +49,10 @@ impl PreparedKernel for Gather {
                 gather::<u16>(team, sizes, inputs.of(0), numbers, halves)
                     .map(|()| f16_to_f32(set, team, halves, bytemuck::cast_slice_mut(output)))
             }
-            Elements::Plain { size: 1 } => gather::<u8>(team, sizes, inputs.of(0), numbers, output),
-            Elements::Plain { size: 2 } => {
+            Elements::Plain { size } => for_sizes!(size, T => {
                 let output = bytemuck::cast_slice_mut(output);
-                gather::<u16>(team, sizes, inputs.of(0), numbers, output)
-            }
-            Elements::Plain { .. } => {
-                let output = bytemuck::cast_slice_mut(output);
-                gather::<u32>(team, sizes, inputs.of(0), numbers, output)
-            }
+                gather::<T>(team, sizes, inputs.of(0), numbers, output)
+            }),
         }
     }
 

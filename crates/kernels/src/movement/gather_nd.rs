@@ -3,7 +3,7 @@
 use super::gather::copy_rows;
 use crate::packing::product;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_rows};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{Operands, PreparedKernel, WrongValue, for_sizes};
 use crate::team::Team;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -119,15 +119,11 @@ impl PreparedKernel for GatherNd {
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        use bytemuck::cast_slice_mut;
         let (inputs, [output], _) = operands.split();
-        let indexes = inputs.of(1);
-        match self.element_size {
-            1 => self.run::<u8>(team, inputs.of(0), indexes, output),
-            2 => self.run::<u16>(team, inputs.of(0), indexes, cast_slice_mut(output)),
-            4 => self.run::<u32>(team, inputs.of(0), indexes, cast_slice_mut(output)),
-            _ => self.run::<u64>(team, inputs.of(0), indexes, cast_slice_mut(output)),
-        }
+        for_sizes!(self.element_size, T => {
+            let output = bytemuck::cast_slice_mut(output);
+            self.run::<T>(team, inputs.of(0), inputs.of(1), output)
+        })
     }
 }
 

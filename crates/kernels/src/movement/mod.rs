@@ -29,6 +29,7 @@ mod update;
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, ELEMENTS_OF_COPY, TASKS_BY_THREAD, for_each_part};
+use crate::prepared::for_sizes;
 use crate::team::{BLOCK, Team};
 use bytemuck::NoUninit;
 #[cfg(test)]
@@ -219,13 +220,9 @@ impl StridedCopy {
         input: &[u8],
         output: &mut [u8],
     ) {
-        use bytemuck::{cast_slice, cast_slice_mut};
-        match element_size {
-            1 => self.run::<u8>(team, input, output),
-            2 => self.run::<u16>(team, cast_slice(input), cast_slice_mut(output)),
-            4 => self.run::<u32>(team, cast_slice(input), cast_slice_mut(output)),
-            _ => self.run::<u64>(team, cast_slice(input), cast_slice_mut(output)),
-        }
+        for_sizes!(element_size, T => {
+            self.run::<T>(team, bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output));
+        });
     }
 }
 

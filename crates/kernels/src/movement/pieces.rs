@@ -3,7 +3,7 @@
 use super::StridedCopy;
 use crate::elementwise::quantized::TableMap;
 use crate::parts::{ELEMENTS_OF_COPY, for_each_slice};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
 use crate::team::Team;
 
 /// Writes an element everywhere.

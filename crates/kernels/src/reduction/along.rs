@@ -4,7 +4,7 @@ use super::{RowNormalization, instance_normalization, local_response_normalizati
 use crate::Multiplier;
 use crate::movement::StridedCopy;
 use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
 use std::marker::PhantomData;
@@ -147,16 +147,6 @@ impl<T: Byte> QuantizedL2<T> {
         Self { sizes, zero_points, stored: PhantomData }
     }
 
-    /// Of all elements.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let work =
-            |input: &[T], output: &mut [T], pace: &mut Pace<'_>| self.slice(input, output, pace);
-        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
-    }
-
     /// One slice, whose elements have the inner size as their stride.
     fn slice(&self, input: &[T], output: &mut [T], pace: &mut Pace<'_>) {
         let [_, length, inner] = self.sizes;
@@ -181,15 +171,18 @@ impl<T: Byte> QuantizedL2<T> {
 /// Multiplications that take about as long as an element.
 const OF_ELEMENT: usize = 4;
 
-impl<T: Byte> PreparedKernel for QuantizedL2<T> {
+impl<T: Byte> OneInput for QuantizedL2<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         format!("l2 normalization {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+        let work =
+            |input: &[T], output: &mut [T], pace: &mut Pace<'_>| self.slice(input, output, pace);
+        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 }
 

@@ -18,6 +18,7 @@ pub use normalization::{
 pub use stored::{MOST_ADDED, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
 
+use crate::broadcast::offset_along;
 use crate::parts::{Cut, for_each_rows};
 use crate::team::{Pace, Team};
 use std::ops::Range;
@@ -109,11 +110,6 @@ impl Axes {
 
 /// Where the element of that number is, counted along the axes.
 #[inline(always)]
-fn offset(axes: &[Axis], mut number: usize) -> usize {
-    let mut offset = 0;
-    for axis in axes.iter().rev() {
-        offset += number % axis.length * axis.stride;
-        number /= axis.length;
-    }
-    offset
+fn offset(axes: &[Axis], number: usize) -> usize {
+    offset_along(axes.iter().map(|axis| (axis.length, axis.stride)), number)
 }

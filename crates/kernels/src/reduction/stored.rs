@@ -2,7 +2,7 @@
 
 use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::quantization::Quantization;
 use crate::team::Team;
 use crate::vector::Byte;
@@ -26,8 +26,6 @@ pub enum StoredReduction {
         from: Quantization,
         /// Of the output.
         to: Quantization,
-        /// The least and the greatest stored number.
-        range: (i32, i32),
     },
     /// Whether all are true, as unsigned numbers are that are not 0: 1 or 0
     All,
@@ -71,37 +69,6 @@ impl<T: Byte> ReduceStored<T> {
         Self { reduction, vectors, adds_one_by_one, stored: PhantomData }
     }
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Sums of bytes.
-    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        match self.reduction {
-            StoredReduction::Max
-            | StoredReduction::Min
-            | StoredReduction::All
-            | StoredReduction::Any => {
-                let is_truth =
-                    matches!(self.reduction, StoredReduction::All | StoredReduction::Any);
-                let most = if is_truth { 1 } else { T::RANGE.1 };
-                self.vectors.run(team, input, output, move |extreme| T::nearest(extreme.min(most)));
-            }
-            StoredReduction::Mean { zero_point } => {
-                self.mean(team, input, output, zero_point, |steps, count| {
-                    T::nearest(zero_point.saturating_add((steps / count).round() as i32))
-                });
-            }
-            StoredReduction::RequantizedMean { from, to, range } => {
-                self.mean(team, input, output, from.zero_point, |steps, count| {
-                    let mean = (steps * f64::from(from.scale) / count) as f32;
-                    let steps = (mean / to.scale).round() as i32;
-                    T::nearest(steps.saturating_add(to.zero_point).clamp(range.0, range.1))
-                });
-            }
-        }
-    }
-
     /// What becomes of the sum of the numbers' distances from the zero point, and of their count.
     #[allow(clippy::cast_precision_loss)] // Sums of bytes.
     fn mean(
@@ -124,7 +91,10 @@ impl<T: Byte> ReduceStored<T> {
     }
 }
 
-impl<T: Byte> PreparedKernel for ReduceStored<T> {
+impl<T: Byte> OneInput for ReduceStored<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         let (function, elements) = match self.reduction {
             StoredReduction::Max => ("max", T::NAME),
@@ -138,10 +108,31 @@ impl<T: Byte> PreparedKernel for ReduceStored<T> {
         format!("reduce {function} {elements}")
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Sums of bytes.
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+        match self.reduction {
+            StoredReduction::Max
+            | StoredReduction::Min
+            | StoredReduction::All
+            | StoredReduction::Any => {
+                let is_truth =
+                    matches!(self.reduction, StoredReduction::All | StoredReduction::Any);
+                let most = if is_truth { 1 } else { T::RANGE.1 };
+                self.vectors.run(team, input, output, move |extreme| T::nearest(extreme.min(most)));
+            }
+            StoredReduction::Mean { zero_point } => {
+                self.mean(team, input, output, zero_point, |steps, count| {
+                    T::nearest(zero_point.saturating_add((steps / count).round() as i32))
+                });
+            }
+            StoredReduction::RequantizedMean { from, to } => {
+                self.mean(team, input, output, from.zero_point, |steps, count| {
+                    let mean = (steps * f64::from(from.scale) / count) as f32;
+                    let steps = (mean / to.scale).round() as i32;
+                    T::nearest(steps.saturating_add(to.zero_point))
+                });
+            }
+        }
     }
 }
 
@@ -161,7 +152,6 @@ mod tests {
             StoredReduction::RequantizedMean {
                 from: quantization(0.5, 77),
                 to: quantization(0.1, 3),
-                range: (0, 200),
             },
         ] {
             let fast = ReduceStored::prepare(InstructionSet::best(), reduction, &[2, 500], &[1]);

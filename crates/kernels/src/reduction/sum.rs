@@ -2,7 +2,7 @@
 
 use super::vectors::{Combination, Vectors};
 use crate::InstructionSet;
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::team::Team;
 
 /// What elements become together.
@@ -45,12 +45,24 @@ impl Reduce {
         };
         Self { vectors: Vectors::prepare(set, combination, lengths, reduced), reduction }
     }
+}
 
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32]) {
+impl OneInput for Reduce {
+    type Input = f32;
+    type Output = f32;
+
+    fn name(&self) -> String {
+        let function = match self.reduction {
+            Reduction::Mean => "mean",
+            Reduction::Sum => "sum",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+            Reduction::Product => "product",
+        };
+        format!("reduce {function} f32")
+    }
+
+    fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32]) {
         let axes = &self.vectors.axes;
         #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
         let divisor = match self.reduction {
@@ -70,24 +82,5 @@ impl Reduce {
             Reduction::Sum | Reduction::Max | Reduction::Min => 1.0,
         };
         self.vectors.run(team, input, output, move |result: f32| result / divisor);
-    }
-}
-
-impl PreparedKernel for Reduce {
-    fn name(&self) -> String {
-        let function = match self.reduction {
-            Reduction::Mean => "mean",
-            Reduction::Sum => "sum",
-            Reduction::Max => "max",
-            Reduction::Min => "min",
-            Reduction::Product => "product",
-        };
-        format!("reduce {function} f32")
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
     }
 }

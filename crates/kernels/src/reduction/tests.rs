@@ -3,6 +3,7 @@
 use super::vectors::{Combination, Vectors};
 use super::*;
 use crate::InstructionSet;
+use crate::prepared::OneInput;
 use crate::team::Team;
 use crate::vector::Byte;
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::team::{BLOCK, Pace, Team};
-use crate::vector::{Byte, Isa, Kernel, Simd};
+use crate::vector::{Byte, Isa, Kernel, Simd, Stored};
 
 /// What elements become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Combination {
 pub(super) trait Element: Copy + Sync {
     /// Elements from which on a second thread is worth waking.
     const ELEMENTS_OF_TASK: usize;
-    /// This many elements become one before that and the others do.
+    /// Elements summed to a partial result before partial results are combined.
     const PIECE: usize;
     /// What elements become together.
     type Result: Copy + Default;
@@ -114,17 +114,17 @@ impl<T: Byte> Element for T {
 
     #[inline(always)]
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
-        Byte::load(simd, from)
+        Stored::load(simd, from)
     }
 
     #[inline(always)]
     fn load_partial<S: Simd, const WHAT: u8>(simd: S, from: &[Self]) -> S::I {
         if from.len() == S::LANES {
-            return Byte::load(simd, from);
+            return Stored::load(simd, from);
         }
         let mut all = [<Self as Element>::nothing(WHAT); 16];
         all[..from.len()].copy_from_slice(from);
-        Byte::load(simd, &all)
+        Stored::load(simd, &all)
     }
 
     #[inline(always)]

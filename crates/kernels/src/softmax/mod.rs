@@ -5,6 +5,7 @@ mod quantized;
 mod tests;
 
 use crate::InstructionSet;
+use crate::broadcast::offset_along;
 use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
@@ -38,13 +39,8 @@ pub struct Adjustment {
 
 impl Adjustment {
     /// Where the mask of a row begins.
-    pub(crate) fn start_of(axes: &[(usize, usize)], mut row: usize) -> usize {
-        let mut start = 0;
-        for (length, stride) in axes.iter().rev() {
-            start += row % length * stride;
-            row /= length;
-        }
-        start
+    pub(crate) fn start_of(axes: &[(usize, usize)], row: usize) -> usize {
+        offset_along(axes.iter().copied(), row)
     }
 }
 
@@ -90,7 +86,8 @@ impl Softmax {
 
 impl PreparedKernel for Softmax {
     fn name(&self) -> String {
-        "softmax f32".to_owned()
+        let function = if self.is_logarithm { "log softmax" } else { "softmax" };
+        format!("{function} f32")
     }
 
     fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {

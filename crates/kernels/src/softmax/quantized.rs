@@ -2,7 +2,7 @@
 
 use crate::InstructionSet;
 use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, functions, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
@@ -21,15 +21,20 @@ pub struct QuantizedSoftmax<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte> PreparedKernel for QuantizedSoftmax<T> {
+impl<T: Byte> OneInput for QuantizedSoftmax<T> {
+    type Input = T;
+    type Output = T;
+
     fn name(&self) -> String {
         format!("softmax {}", T::NAME)
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), bytemuck::cast_slice_mut(output));
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+        let work = |input: &[T], output: &mut [T], pace: &mut Pace<'_>| match self.sizes[2] {
+            1 => self.isa.run(Row { step: self.step, input, output, pace }),
+            _ => self.slice(input, output, pace),
+        };
+        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 }
 
@@ -44,18 +49,6 @@ impl<T: Byte> QuantizedSoftmax<T> {
             *power = (-step * f64::from(steps)).exp() as f32;
         }
         Self { isa: Isa::of(set), sizes, step: step as f32, powers, stored: PhantomData }
-    }
-
-    /// Computes the output.
-    ///
-    /// # Panics
-    /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let work = |input: &[T], output: &mut [T], pace: &mut Pace<'_>| match self.sizes[2] {
-            1 => self.isa.run(Row { step: self.step, input, output, pace }),
-            _ => self.slice(input, output, pace),
-        };
-        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
     }
 
     /// One slice, whose elements have the inner size as their stride.

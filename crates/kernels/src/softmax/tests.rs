@@ -1,6 +1,7 @@
 //! Softmax against its formula in double precision.
 
 use super::*;
+use crate::prepared::OneInput;
 use crate::vector::Byte;
 use proptest::prelude::*;
 

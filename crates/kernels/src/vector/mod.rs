@@ -235,16 +235,21 @@ impl Kernel for Sizes {
     }
 }
 
-/// A stored number of 8 bits.
-pub trait Byte: bytemuck::Pod + Send + Sync + Ord + Into<i32> + std::fmt::Debug {
+/// Integers of 8 or 16 bits that stand for real numbers.
+pub trait Stored: bytemuck::Pod + Send + Sync + std::fmt::Debug {
     /// The least and the greatest one.
     const RANGE: (i32, i32);
     /// What the type is called in names of kernels.
     const NAME: &'static str;
 
+    /// A vector's first elements.
     fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
     /// Numbers within [`Self::RANGE`].
     fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
+}
+
+/// A stored number of 8 bits.
+pub trait Byte: Stored + Ord + Into<i32> {
     /// Any numbers of four vectors, one behind the other, clamped to a range.
     fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]);
     #[inline(always)]
@@ -258,7 +263,7 @@ pub trait Byte: bytemuck::Pod + Send + Sync + Ord + Into<i32> + std::fmt::Debug 
 /// [`Byte`] of a type by its methods of [`Simd`].
 macro_rules! byte {
     ($T:ident, $load:ident, $store:ident, $store_four:ident) => {
-        impl Byte for $T {
+        impl Stored for $T {
             const RANGE: (i32, i32) = ($T::MIN as i32, $T::MAX as i32);
             const NAME: &'static str = stringify!($T);
 
@@ -271,7 +276,9 @@ macro_rules! byte {
             fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
                 simd.$store(value, to)
             }
+        }
 
+        impl Byte for $T {
             #[inline(always)]
             fn store_four<S: Simd>(
                 simd: S,
@@ -294,7 +301,7 @@ macro_rules! byte {
 byte!(u8, load_u8, store_u8, store_four_u8);
 byte!(i8, load_i8, store_i8, store_four_i8);
 
-/// [`Byte::load`] of as many elements as there are; the other lanes are 0.
+/// [`Stored::load`] of as many elements as there are; the other lanes are 0.
 #[inline(always)]
 pub(crate) fn load_bytes_partial<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I {
     let mut all = [T::zeroed(); 16];
@@ -302,7 +309,7 @@ pub(crate) fn load_bytes_partial<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I 
     T::load(simd, &all)
 }
 
-/// [`Byte::store`] to as many elements as there are.
+/// [`Stored::store`] to as many elements as there are.
 #[inline(always)]
 pub(crate) fn store_bytes_partial<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
     let mut all = [T::zeroed(); 16];

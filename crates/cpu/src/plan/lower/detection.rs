@@ -3,7 +3,7 @@
 use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_kernels::detection::{self, Decoding, Rule};
+use nnhal_kernels::detection::{self, Rule};
 use nnhal_ops::operations::detection_postprocessing::{DetectionPostprocessing, Suppression};
 use nnhal_ops::operations::roi_align::RoiAlign;
 use nnhal_ops::rules::layout::Layout;
@@ -18,21 +18,9 @@ pub(super) fn postprocessing(
         return Err(scores.of_other_rank("3"));
     };
     let numbers = *boxes.dimensions.last().ok_or_else(|| boxes.of_other_rank("3"))?;
-    // Comparisons of boxes, which nothing interrupts.
-    let (suppressions, kept) = match it.suppression {
-        Suppression::Regular { class_limit } => (classes, class_limit),
-        Suppression::Fast { .. } => (1, it.limit),
-    };
-    let of_a_suppression = u64::from(anchors) * u64::from(kept.min(anchors));
-    let suppressions = u64::from(suppressions) * u64::from(batch);
-    let comparisons = of_a_suppression.saturating_mul(suppressions);
     // Without images, the other lengths may be anything.
     if batch == 0 {
         return Err(scores.empty());
-    }
-    let most = detection::DetectionPostprocessing::MOST_COMPARISONS;
-    if comparisons > most {
-        return Err(Why::Limit { what: "comparisons of boxes", found: comparisons, most });
     }
     let rule = match it.suppression {
         Suppression::Regular { class_limit } => Rule::Regular { class_limit: class_limit as usize },
@@ -43,7 +31,7 @@ pub(super) fn postprocessing(
     let kernel = detection::DetectionPostprocessing {
         set: builder.settings.instruction_set,
         sizes: [batch, anchors, classes, numbers].map(|length| length as usize),
-        decoding: Decoding { scales: it.scales },
+        scales: it.scales,
         rule,
         limit: it.limit as usize,
         score_threshold: it.score_threshold,

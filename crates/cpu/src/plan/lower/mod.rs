@@ -76,7 +76,7 @@ pub(crate) fn lower(
         Work::Softmax(it) => Ok(one(softmax::masked(builder, node, *it))),
         Work::Attention(it) => Ok(one(matmul::attention(builder, node, it))),
         Work::Table(table) => Ok(one(elementwise::table(builder, node, table))),
-        Work::RequantizedMean(it) => Ok(one(reduction::requantized_mean(builder, node, it))),
+        Work::RequantizedMean { axes } => Ok(one(reduction::requantized_mean(builder, node, axes))),
     };
     drafts.map_err(|TooLarge { wanted, .. }| EngineError::Allocation {
         user: MemoryUse::Operation(node.place),

@@ -1,6 +1,6 @@
 //! Reductions over any axes.
 
-use crate::graph::{Node, RequantizedMean};
+use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::OperandType;
@@ -82,14 +82,9 @@ fn stored(
 }
 
 /// See [`crate::graph::Work::RequantizedMean`].
-pub(super) fn requantized_mean(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    mean: &RequantizedMean,
-) -> Draft {
+pub(super) fn requantized_mean(builder: &Builder<'_, '_>, node: &Node, axes: &[usize]) -> Draft {
     let values = &builder.graph.values;
     let (from, to) =
         (values[node.inputs[0]].quantization(), values[node.outputs[0]].quantization());
-    let reduction = StoredReduction::RequantizedMean { from, to, range: mean.range };
-    stored(builder, node, &mean.axes, reduction)
+    stored(builder, node, axes, StoredReduction::RequantizedMean { from, to })
 }

@@ -4,7 +4,7 @@
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand};
 use crate::parts::{Cut, for_each_rows};
-use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::prepared::OneInput;
 use crate::team::Team;
 use crate::vector::Isa;
 use bytemuck::Pod;
@@ -68,16 +68,6 @@ impl TableMap {
         Self { table, variant }
     }
 
-    /// Writes the function of every element.
-    ///
-    /// # Panics
-    /// If there are not as many outputs as inputs.
-    pub fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
-        assert_eq!(input.len(), output.len(), "an output of another size");
-        let cut = Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 };
-        for_each_rows(team, (output, 1), cut, |part, output, _| self.map(&input[part], output));
-    }
-
     /// [`Self::run`] on this thread.
     pub(crate) fn map(&self, input: &[u8], output: &mut [u8]) {
         match self.variant {
@@ -114,15 +104,18 @@ pub(crate) fn recoded<'a, T: Pod>(
     }
 }
 
-impl PreparedKernel for TableMap {
+impl OneInput for TableMap {
+    type Input = u8;
+    type Output = u8;
+
     fn name(&self) -> String {
         "elementwise lookup table 8-bit".to_owned()
     }
 
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        self.run(team, inputs.of(0), output);
-        Ok(())
+    fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
+        assert_eq!(input.len(), output.len(), "an output of another size");
+        let cut = Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 };
+        for_each_rows(team, (output, 1), cut, |part, output, _| self.map(&input[part], output));
     }
 }
 

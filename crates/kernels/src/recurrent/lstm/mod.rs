@@ -100,10 +100,10 @@ pub struct Lstm {
     contributions: [Option<Contribution>; GATES],
     recurrent: Packed,
     projection: Option<Packed>,
-    /// By gate; none of those without, or of any gate if none has any.
-    bias: [Vec<f32>; GATES],
+    /// By gate; none of those without.
     peephole: [Option<Vec<f32>>; GATES],
-    layer_norm: Option<[Vec<f32>; GATES]>,
+    /// Weights and biases by gate.
+    layer_norm: Option<[[Vec<f32>; 2]; GATES]>,
     projection_bias: Vec<f32>,
 }
 
@@ -163,14 +163,14 @@ impl Lstm {
             _ => preparation.filled(0.0, output, "a bias")?,
         };
         const OF_UNITS: &str = "weights of units";
-        let [mut bias, mut layer_norm] = [const { [const { Vec::new() }; GATES] }; 2];
+        let mut layer_norm = [const { [const { Vec::new() }; 2] }; GATES];
         let mut peephole = [const { None }; GATES];
         for (index, gate) in gates.iter().enumerate() {
-            let of_gate = gate.map_or(&none[..], |it| it.bias);
-            bias[index] = preparation.copied(of_gate, OF_UNITS)?;
             if has_layer_norm {
-                let of_gate = gate.and_then(|it| it.layer_norm).unwrap_or(&none);
-                layer_norm[index] = preparation.copied(of_gate, OF_UNITS)?;
+                let weights = gate.and_then(|it| it.layer_norm).unwrap_or(&none);
+                let bias = gate.map_or(&none[..], |it| it.bias);
+                layer_norm[index] =
+                    [preparation.copied(weights, OF_UNITS)?, preparation.copied(bias, OF_UNITS)?];
             }
             if let Some(weights) = gate.and_then(|it| it.peephole) {
                 peephole[index] = Some(preparation.copied(weights, OF_UNITS)?);
@@ -183,7 +183,6 @@ impl Lstm {
             contributions,
             recurrent,
             projection,
-            bias,
             peephole,
             layer_norm: has_layer_norm.then_some(layer_norm),
             projection_bias,

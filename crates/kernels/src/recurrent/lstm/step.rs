@@ -105,8 +105,8 @@ impl Step<'_> {
 /// Normalizes the sums of all gates and updates the cells.
 pub(super) struct Normalized<'a> {
     pub(super) lstm: &'a Lstm,
-    /// By gate.
-    pub(super) weights: &'a [Vec<f32>; GATES],
+    /// Weights and biases by gate.
+    pub(super) weights: &'a [[Vec<f32>; 2]; GATES],
     /// No one else's, as are the next ones.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
     pub(super) cells: &'a DisjointOutput<'a, f32>,
@@ -157,7 +157,8 @@ impl Normalized<'_> {
                 *sum += weight * *cell;
             }
         }
-        normalize(simd, sums, &weights[gate], &lstm.bias[gate]);
+        let [weights, bias] = &weights[gate];
+        normalize(simd, sums, weights, bias);
     }
 
     /// The sums of a panel.
