@@ -228,6 +228,14 @@ impl Value<'_> {
         self.dimensions.iter().map(|length| *length as usize).collect()
     }
 
+    /// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.
+    pub(crate) fn around(&self, axis: usize) -> [usize; 3] {
+        let lengths = self.lengths();
+        let (before, rest) = lengths.split_at(axis.min(lengths.len()));
+        let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
+        [before.iter().product(), *along, behind.iter().product()]
+    }
+
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.checked_elements().unwrap_or(usize::MAX)

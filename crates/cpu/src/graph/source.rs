@@ -40,8 +40,8 @@ pub(crate) struct SavedConstant {
 }
 
 impl Sources {
-    /// For one plan: it reads constants while the model is there. Those in pools may have this many
-    /// bytes together.
+    /// For one plan: it reads constants while the model is there. The ledger has to have room for those in
+    /// pools.
     pub(crate) fn of_model(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
         let mut wanted = 0_u64;
         let source = |(name, subgraph): (SubgraphName, &Subgraph)| {

@@ -1,7 +1,6 @@
 //! Rows chosen by number, and elements chosen by their size.
 
 use super::movement::copied_size;
-use super::softmax::around;
 use crate::graph::Node;
 use crate::plan::{Builder, Draft, Operand};
 use crate::why::Why;
@@ -36,7 +35,7 @@ fn chosen(
     } else {
         Elements::Plain { size: copied_size(of_table)? }
     };
-    let kernel = movement::Gather { sizes: around(&of_table, axis), elements };
+    let kernel = movement::Gather { sizes: of_table.around(axis), elements };
     let mut draft = Draft::of_arguments(builder.graph, node, kernel, &[table, numbers]);
     if is_narrow {
         draft.inputs[0] = Operand::Raw(node.inputs[table]);
@@ -54,7 +53,7 @@ pub(super) fn gathering_parts(builder: &Builder<'_, '_>, node: &Node) -> Result<
 
 pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let table = &builder.graph.values[node.inputs[2]];
-    let [_, _, row] = around(table, 0);
+    let [_, _, row] = table.around(0);
     let kernel = HashtableLookup { row: row * table.element_size() };
     Draft::of_arguments(builder.graph, node, kernel, &[0, 1, 2])
 }
@@ -71,7 +70,7 @@ pub(super) fn extremes(
     };
     let elements = input.element_type().filter(|it| *it != ElementType::Bool);
     let elements = elements.ok_or_else(|| input.of_other_type("real numbers"))?;
-    let sizes = around(&input, it.axis);
+    let sizes = input.around(it.axis);
     // Of no elements there is no extreme.
     if sizes[1] == 0 {
         return Err(input.empty());

@@ -1,6 +1,6 @@
 //! SOFTMAX and LOG_SOFTMAX.
 
-use crate::graph::{MaskedSoftmax, Node, Value};
+use crate::graph::{MaskedSoftmax, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::OperandType;
@@ -15,7 +15,7 @@ pub(super) fn lower(
     is_logarithm: bool,
 ) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
-    let sizes = around(&input, axis);
+    let sizes = input.around(axis);
     let set = builder.settings.instruction_set;
     let scale = input.operand.scale;
     let of = [node.inputs[0]];
@@ -44,7 +44,7 @@ pub(super) fn masked(
     let scores = value(&node.inputs[0]);
     let outer = scores.dimensions.split_last().map_or(&[][..], |(_, outer)| outer);
     let mask = node.inputs.get(1).map(|mask| mask_axes(outer, &value(mask).dimensions));
-    let sizes = around(scores, outer.len());
+    let sizes = scores.around(outer.len());
     let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
     let kernel = softmax.adjusted(Adjustment { factor, mask });
     Draft::new(node, kernel, node.inputs.iter().copied())
@@ -69,12 +69,4 @@ pub(super) fn mask_axes(outer: &[u32], mask: &[u32]) -> Vec<(usize, usize)> {
         .collect();
     axes.reverse();
     axes
-}
-
-/// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.
-pub(super) fn around(value: &Value<'_>, axis: usize) -> [usize; 3] {
-    let lengths = value.lengths();
-    let (before, rest) = lengths.split_at(axis.min(lengths.len()));
-    let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
-    [before.iter().product(), *along, behind.iter().product()]
 }
