@@ -320,10 +320,12 @@ impl Value<'_> {
         &'a self,
         preparation: &Preparation,
         scratch: &'a Scratch,
-    ) -> Option<Weights<'a, u8>> {
-        let constant = self.as_constant()?;
-        let is_packed = preparation.is_restoring();
-        if is_packed { Some(Weights::NONE) } else { Weights::bytes(constant, scratch) }
+    ) -> Result<Weights<'a, u8>, TooLarge> {
+        let weights = match self.as_constant() {
+            Some(_) if preparation.is_restoring() => Some(Weights::NONE),
+            constant => constant.and_then(|it| Weights::bytes(it, scratch)),
+        };
+        weights.ok_or_else(|| self.unreadable())
     }
 
     /// The floats of a constant, to be packed; none of one that has been packed before.
@@ -331,12 +333,12 @@ impl Value<'_> {
         &'a self,
         preparation: &Preparation,
         scratch: &'a Scratch,
-    ) -> Option<Weights<'a, f32>> {
-        let constant = self.as_constant().filter(|_| self.is_float())?;
-        if preparation.is_restoring() {
-            return Some(Weights::NONE);
-        }
-        Weights::floats(constant, self.is_float16(), scratch)
+    ) -> Result<Weights<'a, f32>, TooLarge> {
+        let weights = match self.as_constant().filter(|_| self.is_float()) {
+            Some(_) if preparation.is_restoring() => Some(Weights::NONE),
+            constant => constant.and_then(|it| Weights::floats(it, self.is_float16(), scratch)),
+        };
+        weights.ok_or_else(|| self.unreadable())
     }
 }
 

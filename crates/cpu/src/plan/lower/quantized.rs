@@ -125,8 +125,7 @@ pub(super) fn lower(
         let kernel = OfImages { kernel, strides };
         return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
     }
-    let numbers = filter.weights(preparation, &builder.scratch);
-    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let numbers = filter.weights(preparation, &builder.scratch)?;
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
     let layer = layer(bytes, &numbers, &bias, requantization);
@@ -148,8 +147,7 @@ pub(super) fn transposed(
 ) -> Result<Draft, TooLarge> {
     let graph::TransposedConvolution { shape, .. } = convolution;
     let filter = &builder.graph.values[node.inputs[1]];
-    let numbers = filter.weights(preparation, &builder.scratch);
-    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let numbers = filter.weights(preparation, &builder.scratch)?;
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
     let strides = transposed_strides(builder, node, shape);
