@@ -291,7 +291,7 @@ impl Draft {
     ) -> Self {
         Self {
             place: node.place,
-            kernel: Box::new(Prepared { kernel, place: node.place, subjects: Vec::new() }),
+            kernel: Box::new(Prepared { kernel, subjects: Vec::new() }),
             inputs: inputs.into_iter().map(Operand::Value).collect(),
             outputs: node.outputs.clone(),
         }
@@ -307,7 +307,7 @@ impl Draft {
     ) -> Self {
         let subjects = positions.iter().map(|at| graph.input(node, *at).subject()).collect();
         let inputs = positions.iter().map(|at| Operand::Value(node.inputs[*at])).collect();
-        let kernel = Box::new(Prepared { kernel, place: node.place, subjects });
+        let kernel = Box::new(Prepared { kernel, subjects });
         Self { place: node.place, kernel, inputs, outputs: node.outputs.clone() }
     }
 }

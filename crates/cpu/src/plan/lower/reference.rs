@@ -3,18 +3,17 @@
 use crate::graph::{Node, Value};
 use crate::plan::arena::{Parts, StepMemory};
 use crate::plan::execution::narrowed_until;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run};
 use crate::why::Why;
 use half::f16;
-use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
-use nnhal_kernels::InstructionSet;
+use nnhal_driver::{EngineError, MemoryUse};
+use nnhal_kernels::{InstructionSet, for_each_slice};
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
 use std::cell::{Cell, RefCell};
 
 /// The reference kernel of an operation.
 #[derive(Debug)]
 struct ReferenceKernel {
-    place: OperationPlace,
     operation: AnyOperation,
     inputs: Vec<Described>,
     outputs: Vec<Described>,
@@ -67,7 +66,6 @@ pub(super) fn lower(
     Draft {
         place: node.place,
         kernel: Box::new(ReferenceKernel {
-            place: node.place,
             operation: operation.clone(),
             inputs: node.inputs.iter().map(described).collect(),
             outputs: node.outputs.iter().map(described).collect(),
@@ -81,6 +79,7 @@ pub(super) fn lower(
 
 impl Kernel for ReferenceKernel {
     fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let place = memory.step.place;
         let mut parts = Parts::default();
         memory.split(&mut parts);
         let Parts { inputs, written: outputs } = parts;
@@ -91,7 +90,7 @@ impl Kernel for ReferenceKernel {
             })
             .collect::<Result<_, _>>()?;
         let is_over = || run.budget.check_inside().is_err();
-        let user = MemoryUse::Operation(self.place);
+        let user = MemoryUse::Operation(place);
         let taken = RefCell::new(run.ledger.charge(0, user)?);
         let refusal = Cell::new(None);
         let take = |bytes| {
@@ -104,7 +103,7 @@ impl Kernel for ReferenceKernel {
             None => nnhal_ops::Value::Known(inputs.bytes(index)),
         };
         let call = Call::new(
-            self.place.operation_type,
+            place.operation_type,
             self.inputs.iter().enumerate().map(|(index, it)| it.argument(value(index, it))),
             self.outputs.iter().map(|output| output.argument(nnhal_ops::Value::NotKnown)),
         )
@@ -113,19 +112,19 @@ impl Kernel for ReferenceKernel {
         let results = self.operation.reference(&call).map_err(|fault| match fault {
             Fault::Interrupted { .. } => match run.budget.check_inside() {
                 Err(interruption) => EngineError::from(interruption),
-                Ok(()) => EngineError::operation(self.place, fault),
+                Ok(()) => EngineError::operation(place, fault),
             },
             Fault::OutOfMemory { .. } => {
-                refusal.take().unwrap_or_else(|| EngineError::operation(self.place, fault))
+                refusal.take().unwrap_or_else(|| EngineError::operation(place, fault))
             }
-            fault => EngineError::operation(self.place, fault),
+            fault => EngineError::operation(place, fault),
         })?;
         for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
             // Shapes that values decide need not be those that were declared.
             let found = Shape::known(result.dimensions.iter().copied());
             if found != described.shape {
                 return Err(EngineError::Shape {
-                    place: self.place,
+                    place,
                     operand: described.index,
                     found,
                     expected: described.shape.clone(),
@@ -134,7 +133,11 @@ impl Kernel for ReferenceKernel {
             if described.is_float16 {
                 let (to, _) = output.as_chunks_mut::<4>();
                 let (from, _) = result.bytes.as_chunks();
-                run.map(from, to, |it| f16::from_le_bytes(it).to_f32().to_ne_bytes());
+                for_each_slice(run.team, to, ELEMENTS_BY_THREAD, |start, part| {
+                    for (to, from) in part.iter_mut().zip(&from[start..]) {
+                        *to = f16::from_le_bytes(*from).to_f32().to_ne_bytes();
+                    }
+                });
             } else {
                 run.copy(&result.bytes, output);
             }
