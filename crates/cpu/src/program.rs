@@ -1,6 +1,6 @@
 //! [`CpuProgram`]
 
-use crate::graph::{ControlFlowKind, Graph, NoGraph, Sources, declared};
+use crate::graph::{ControlFlowKind, Graph, NoGraph, Sources};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
@@ -56,8 +56,8 @@ impl CpuProgram {
         teams: &Arc<Teams>,
         budget: &Budget,
     ) -> Result<Self, EngineError> {
-        let inputs = &model.main().inputs;
-        let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
+        let Subgraph { operands, inputs, .. } = model.main();
+        let lengths = |operand: &u32| Shape::declared(&operands[*operand as usize]).to_known();
         let dimensions: Option<Vec<Vec<u32>>> = inputs.iter().map(lengths).collect();
         let mut program = Self::without_plans(settings, teams, budget);
         let is_open = dimensions.is_none();

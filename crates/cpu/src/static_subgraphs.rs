@@ -10,7 +10,6 @@ use crate::settings::Settings;
 use crate::teams::Teams;
 use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::memory::BorrowedBytes;
-use nnhal_hal::model::SubgraphName;
 use nnhal_interpreter::{Accelerator, Computed, ComputedOutput, Remaining};
 use nnhal_kernels::{Team, for_each_slice};
 use nnhal_ops::ValidModel;
@@ -213,10 +212,7 @@ impl Accelerator for StaticSubgraphs {
         remaining: &Remaining<'_>,
         context: &RunContext<'_>,
     ) -> Result<Option<Computed>, EngineError> {
-        let index = match remaining.subgraph {
-            SubgraphName::Main => 0,
-            SubgraphName::Referenced(index) => index + 1,
-        };
+        let index = remaining.subgraph.position();
         let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
         let Some(planned) = self.plan(index, subgraph, remaining, context)? else {
             return Ok(None);

@@ -6,6 +6,7 @@ use super::{
     Value, ValueId, Work, is_copy,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
+use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
@@ -576,9 +577,9 @@ impl<'source, 'build> Building<'source, 'build> {
 
     /// The index of the subgraph that an input of an operation refers to.
     fn referred(&self, operation: &Operation, input: usize) -> usize {
-        // A subgraph operand's offset is the index of a referenced one; ours count the main one too.
         let operand = operation.inputs.get(input).copied().unwrap_or_default();
-        self.source.subgraph.operands[operand as usize].location.offset as usize + 1
+        let location = &self.source.subgraph.operands[operand as usize].location;
+        SubgraphName::Referenced(location.offset as usize).position()
     }
 
     /// What an operation does, and the shapes of its outputs, by the values of parameters or by those

@@ -14,7 +14,7 @@ pub(crate) use argument::Argument;
 pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use image_shape::elements_before;
-pub(crate) use source::{SavedConstant, Source, Sources, declared};
+pub(crate) use source::{SavedConstant, Source, Sources};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
     Attention, Bytes, Convolution, Copy, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,

@@ -122,17 +122,7 @@ impl Source {
 
     /// What the model says of an operand's shape.
     pub(crate) fn declared(&self, operand: u32) -> Shape {
-        declared(&self.subgraph, operand)
-    }
-}
-
-/// What a subgraph says of an operand's shape.
-pub(crate) fn declared(subgraph: &Subgraph, operand: u32) -> Shape {
-    let operand = &subgraph.operands[operand as usize];
-    if operand.operand_type.is_scalar() {
-        Shape::known([])
-    } else {
-        Shape::of_model(&operand.dimensions)
+        Shape::declared(&self.subgraph.operands[operand as usize])
     }
 }
 
