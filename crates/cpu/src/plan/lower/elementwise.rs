@@ -1,5 +1,6 @@
 //! What is computed element by element.
 
+use super::integers;
 use crate::graph::{Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -90,8 +91,10 @@ pub(super) fn extreme(
 ) -> Result<Draft, Why> {
     let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
     let output = builder.graph.output(node, 0);
-    if [a, b].iter().all(|it| it.operand.quantized_as() == output.operand.quantized_as()) {
-        return super::integers::extreme(builder, node, which);
+    if [a, b].iter().all(|it| it.operand.quantized_as() == output.operand.quantized_as())
+        && let Some(function) = integers::function(&which.into())
+    {
+        return integers::paired(builder, node, function);
     }
     let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
     let choice = match which {

@@ -30,7 +30,6 @@ use nnhal_driver::{EngineError, MemoryUse};
 use nnhal_kernels::elementwise::IntegerUnary;
 use nnhal_kernels::{Preparation, TooLarge};
 use nnhal_ops::AnyOperation;
-use nnhal_ops::operations::extension::binary::Binary;
 use nnhal_ops::operations::extension::unary::Unary;
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one. What passes
@@ -116,17 +115,18 @@ fn one(
     let output = &builder.graph.values[node.outputs[0]];
     let is_integer = output.integer_type().is_some();
     let is_float = node.inputs.first().is_some_and(|id| builder.graph.values[*id].is_float());
+    let is_of_integers = is_integer
+        || !is_float && matches!(operation, AnyOperation::Binary(_) | AnyOperation::Division(_));
+    if is_of_integers && let Some(function) = integers::function(operation) {
+        return integers::paired(builder, node, function);
+    }
     match operation {
         AnyOperation::ArgMinMax(it) => rows::extremes(builder, node, it),
-        AnyOperation::Arithmetic(it) if is_integer => integers::arithmetic(builder, node, it),
         AnyOperation::Arithmetic(it) if !is_float => elementwise::arithmetic(builder, node, it),
         AnyOperation::BatchMatmul(it) if !is_float => {
             matmul::quantized(builder, node, it, preparation)
         }
         AnyOperation::BatchSpace(it) => rearrange::batch_space(builder, node, it),
-        AnyOperation::Binary(it) if !matches!(it, Binary::Atan2 | Binary::Pow) => {
-            integers::binary(builder, node, *it)
-        }
         // Integers that a type does not hold become the nearest that it does.
         AnyOperation::Cast(_) => conversion::cast(builder, node, true),
         AnyOperation::ChannelShuffle(it) => rearrange::channel_shuffle(builder, node, it),
@@ -145,7 +145,6 @@ fn one(
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
-        AnyOperation::Division(it) if !is_float => integers::quotient(builder, node, *it),
         AnyOperation::DynamicConv2d(it) => dynamic::convolution(builder, node, it, preparation),
         AnyOperation::DynamicFullyConnected(it) => {
             dynamic::fully_connected(builder, node, it, preparation)
@@ -165,7 +164,6 @@ fn one(
         }
         AnyOperation::LogSoftmax(it) => softmax::lower(builder, node, it.beta, it.axis, true),
         AnyOperation::Logical(it) => Ok(logic::logical(builder, node, *it)),
-        AnyOperation::MaximumMinimum(it) if is_integer => integers::extreme(builder, node, *it),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
         AnyOperation::OfComplex(it) => Ok(fourier::of_complex(builder, node, *it)),
