@@ -357,6 +357,11 @@ impl Builder<'_, '_> {
         self.layout.places[value].stride
     }
 
+    /// The same, of a value whose rows have this many elements.
+    pub(crate) fn pixel_stride(&self, value: ValueId, length: usize) -> usize {
+        self.row_stride(value).unwrap_or(length)
+    }
+
     fn location(
         &mut self,
         operand: Operand,

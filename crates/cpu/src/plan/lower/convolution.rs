@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use crate::graph::{self, Argument, Convolution, Node, ValueId, Weights, elements_before};
+use crate::graph::{self, Argument, Convolution, Node, Weights, elements_before};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
@@ -10,7 +10,7 @@ use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use nnhal_kernels::grouped_convolution::float::GroupedConvolution;
 use nnhal_kernels::separable_convolution::float::SeparableConvolution;
-use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
+use nnhal_kernels::transposed_convolution::float::TransposedConvolution;
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
 use nnhal_ops::operations::Conv3d;
@@ -32,11 +32,11 @@ pub(super) fn float_epilogue(epilogue: graph::Epilogue) -> Epilogue {
 /// The distances of pixels of a node whose first input is the image and whose fourth one is the residual, if
 /// there is one. What is contiguous has the channels of the shape, whatever its last length is.
 pub(super) fn strides(builder: &Builder<'_, '_>, node: &Node, shape: &Shape) -> PixelStrides {
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
+    let residual = node.inputs.get(3);
     PixelStrides {
-        input: stride(node.inputs[0], shape.input_channels),
-        residual: node.inputs.get(3).map_or(0, |it| stride(*it, shape.output_channels)),
-        output: stride(node.outputs[0], shape.output_channels),
+        input: builder.pixel_stride(node.inputs[0], shape.input_channels),
+        residual: residual.map_or(0, |it| builder.pixel_stride(*it, shape.output_channels)),
+        output: builder.pixel_stride(node.outputs[0], shape.output_channels),
     }
 }
 
@@ -154,12 +154,7 @@ pub(super) fn volumes(
     let epilogue = float_epilogue(graph::Epilogue::Clamp(convolution.activation));
     let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let kernel = Convolution3d::prepare(depth, &plane, layer, preparation)?;
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
-    let strides = PixelStrides {
-        input: stride(node.inputs[0], channels),
-        residual: 0,
-        output: stride(node.outputs[0], output[4]),
-    };
+    let strides = strides(builder, node, &plane);
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
 }
 
@@ -170,7 +165,6 @@ pub(super) fn separable(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let graph::SeparableConvolution { shapes, epilogues } = convolution;
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
     // Where the filter of each convolution is among the inputs, and behind it the bias.
     let mut next = 1;
     let positions = epilogues.map(|epilogue| {
@@ -192,9 +186,9 @@ pub(super) fn separable(
     let image = shapes.before.as_ref().unwrap_or(&shapes.depthwise);
     let output_channels = shapes.behind.as_ref().unwrap_or(&shapes.depthwise).output_channels;
     let strides = PixelStrides {
-        input: stride(node.inputs[0], image.input_channels),
-        residual: residual.map_or(0, |residual| stride(residual, output_channels)),
-        output: stride(node.outputs[0], output_channels),
+        input: builder.pixel_stride(node.inputs[0], image.input_channels),
+        residual: residual.map_or(0, |it| builder.pixel_stride(it, output_channels)),
+        output: builder.pixel_stride(node.outputs[0], output_channels),
     };
     let kernel = SeparableConvolution::prepare(shapes, strides.input, layers, preparation)?;
     let inputs = [node.inputs[0]].into_iter().chain(residual);
@@ -209,24 +203,10 @@ pub(super) fn transposed(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let graph::TransposedConvolution { shape, .. } = convolution;
-    let strides = transposed_strides(builder, node, shape);
+    let strides = strides(builder, node, shape);
     let (filter, bias) = constants(builder, node, 1, preparation)?;
     let layer = Layer { filter: &filter, bias: &bias, epilogue: float_epilogue(epilogue) };
     let PixelStrides { input, output, .. } = strides;
     let kernel = TransposedConvolution::prepare(shape, [input, output], layer, preparation)?;
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
-}
-
-/// The distances of pixels of a node whose first input is the image.
-pub(super) fn transposed_strides(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    shape: &transposed_convolution::Shape,
-) -> PixelStrides {
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
-    PixelStrides {
-        input: stride(node.inputs[0], shape.input_channels),
-        residual: 0,
-        output: stride(node.outputs[0], shape.output_channels),
-    }
 }

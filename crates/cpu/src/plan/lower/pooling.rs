@@ -109,8 +109,8 @@ fn finished<K>(builder: &Builder<'_, '_>, node: &Node, shape: Shape, kernel: K) 
 where
     K: ImageKernel + 'static,
 {
-    let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
-    let (input, output) = (stride(node.inputs[0]), stride(node.outputs[0]));
+    let [input, output] =
+        [node.inputs[0], node.outputs[0]].map(|value| builder.pixel_stride(value, shape.channels));
     let strides = PixelStrides { input, residual: 0, output };
     Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]])
 }
