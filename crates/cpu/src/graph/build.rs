@@ -390,7 +390,6 @@ impl<'source, 'build> Building<'source, 'build> {
             || of_row.contains(&0)
             || tensor.dimensions.len() != axes
             || of_row != of_new
-            || !matches!(tensor.element_size(), 1 | 2 | 4 | 8)
             || !is_there(which)
             || which.operand_type() != OperandType::TensorInt32
             || which.elements() != 1

@@ -256,7 +256,7 @@ impl Value<'_> {
         self.dimensions.contains(&0) && others.try_fold(1, u32::checked_mul).is_none()
     }
 
-    /// Bytes of an element while a plan runs.
+    /// Bytes of an element while a plan runs: 1, 2, 4 or 8.
     pub(crate) fn element_size(&self) -> usize {
         if self.is_float() {
             return size_of::<f32>();

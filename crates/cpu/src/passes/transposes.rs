@@ -41,8 +41,7 @@ fn moved(sources: &Sources<'_, '_>, index: usize) -> Option<(Work, ValueId)> {
     // It goes back farthest. What is a single copy already is left as the operation that it is.
     let farthest = all.first().filter(|it| copies(sources, output, it.base) > 1)?;
     let copy = farthest.copy();
-    let has_kernel = matches!(graph.values[output].element_size(), 1 | 2 | 4 | 8)
-        && copy.axes.len() <= StridedCopy::MOST_AXES;
+    let has_kernel = copy.axes.len() <= StridedCopy::MOST_AXES;
     has_kernel.then_some((Work::Copy(copy), farthest.base))
 }
 

@@ -48,17 +48,10 @@ pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) 
 }
 
 /// Choices that are quantized in other ways than the output are brought to its way, if they are to be.
-pub(super) fn select(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    is_recoded: bool,
-) -> Result<Draft, Why> {
+pub(super) fn select(builder: &Builder<'_, '_>, node: &Node, is_recoded: bool) -> Draft {
     let values = &builder.graph.values;
     let output = builder.graph.output(node, 0);
     let element_size = output.element_size();
-    if !matches!(element_size, 1 | 2 | 4 | 8) {
-        return Err(output.of_other_type("elements of 1, 2, 4 or 8 bytes"));
-    }
     let set = builder.settings.instruction_set;
     let table = |id: usize| {
         let table = (is_recoded && element_size == 1).then(|| recoding(&values[id], &output));
@@ -68,5 +61,5 @@ pub(super) fn select(
     let shapes = [0, 1, 2].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
     let kernel = Select::prepare(set, shapes, element_size, tables);
-    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
+    Draft::new(node, kernel, node.inputs[..3].iter().copied())
 }

@@ -97,7 +97,7 @@ fn fast(
     }
     match operation {
         AnyOperation::Concatenation(_) if is_joined(builder, node) => Ok(Vec::new()),
-        AnyOperation::Split(split) => movement::split(builder, node, split),
+        AnyOperation::Split(split) => Ok(movement::split(builder, node, split)),
         _ => match recurrent::lower(builder, node, operation, preparation) {
             Some(draft) => Ok(vec![draft?]),
             None => Ok(vec![one(builder, node, operation, preparation)?]),
@@ -129,8 +129,8 @@ fn one(
         AnyOperation::BatchSpace(it) => rearrange::batch_space(builder, node, it),
         // Integers that a type does not hold become the nearest that it does.
         AnyOperation::Cast(_) => conversion::cast(builder, node, true),
-        AnyOperation::ChannelShuffle(it) => rearrange::channel_shuffle(builder, node, it),
-        AnyOperation::Choice(_) => logic::select(builder, node, false),
+        AnyOperation::ChannelShuffle(it) => Ok(rearrange::channel_shuffle(builder, node, it)),
+        AnyOperation::Choice(_) => Ok(logic::select(builder, node, false)),
         AnyOperation::Comparison(it) => logic::comparison(builder, node, *it),
         AnyOperation::Concatenation(it) => {
             movement::concatenation(builder, node, it.axis, parts(builder.graph, node))
@@ -150,11 +150,11 @@ fn one(
             dynamic::fully_connected(builder, node, it, preparation)
         }
         AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
-        AnyOperation::DynamicUpdateSlice(_) => movement::update_slice(builder, node),
+        AnyOperation::DynamicUpdateSlice(_) => Ok(movement::update_slice(builder, node)),
         AnyOperation::Elementwise(it) if is_integer => integers::elementwise(builder, node, *it),
-        AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
+        AnyOperation::EmbeddingLookup(_) => Ok(rows::embedding_lookup(builder, node)),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),
-        AnyOperation::Gather(it) => rows::gathering(builder, node, it),
+        AnyOperation::Gather(it) => Ok(rows::gathering(builder, node, it)),
         AnyOperation::GatherNd(_) => rows::gathering_parts(builder, node),
         AnyOperation::HashtableLookup(_) => Ok(rows::hashtable_lookup(builder, node)),
         AnyOperation::InstanceNormalization(it) => normalization::instance(builder, node, it),
@@ -167,7 +167,7 @@ fn one(
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
         AnyOperation::OfComplex(it) => Ok(fourier::of_complex(builder, node, *it)),
-        AnyOperation::Pack(it) => rearrange::pack(builder, node, it),
+        AnyOperation::Pack(it) => Ok(rearrange::pack(builder, node, it)),
         AnyOperation::Pad(it) => movement::pad(builder, node, it),
         AnyOperation::Pooling(it) => pooling::pooling(builder, node, it),
         AnyOperation::Prelu(_) if !is_float => elementwise::prelu(builder, node),
@@ -179,15 +179,15 @@ fn one(
         },
         AnyOperation::RealFourier(it) => fourier::transform(builder, node, it),
         AnyOperation::Resize(it) => resize::lower(builder, node, it, preparation),
-        AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),
+        AnyOperation::Reverse(it) => Ok(rearrange::reverse(builder, node, it)),
         AnyOperation::RoiAlign(it) => detection::roi_align(builder, node, it),
-        AnyOperation::Select(_) => logic::select(builder, node, true),
-        AnyOperation::Slice(it) => movement::slice(builder, node, it),
+        AnyOperation::Select(_) => Ok(logic::select(builder, node, true)),
+        AnyOperation::Slice(it) => Ok(movement::slice(builder, node, it)),
         AnyOperation::Softmax(it) => softmax::lower(builder, node, it.beta, it.axis, false),
-        AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
-        AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
+        AnyOperation::StridedSlice(it) => Ok(rearrange::strided_slice(builder, node, it)),
+        AnyOperation::Tile(it) => Ok(rearrange::tile(builder, node, it)),
         AnyOperation::TopKV2(it) => rows::greatest(builder, node, it),
-        AnyOperation::Transpose(it) => movement::transpose(builder, node, it),
+        AnyOperation::Transpose(it) => Ok(movement::transpose(builder, node, it)),
         AnyOperation::Unary(Unary::Sign) if is_integer => {
             integers::unary(builder, node, IntegerUnary::Sign)
         }
