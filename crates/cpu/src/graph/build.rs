@@ -709,41 +709,20 @@ fn bytes_once<'value>(value: &'value Value<'_>) -> Option<Cow<'value, [u8]>> {
 /// as far as that follows from how many elements go in and come out.
 fn arithmetic(operation: &AnyOperation, inputs: u64, outputs: u64) -> u64 {
     match operation {
-        AnyOperation::Activation(_)
-        | AnyOperation::Arithmetic(_)
-        | AnyOperation::BatchSpace(_)
-        | AnyOperation::Cast(_)
-        | AnyOperation::ChannelShuffle(_)
-        | AnyOperation::Comparison(_)
+        AnyOperation::BatchSpace(_)
         | AnyOperation::Concatenation(_)
         | AnyOperation::DepthSpace(_)
-        | AnyOperation::Dequantize(_)
-        | AnyOperation::Elementwise(_)
-        | AnyOperation::Elu(_)
         | AnyOperation::EmbeddingLookup(_)
-        | AnyOperation::ExpandDims(_)
         | AnyOperation::Fill(_)
         | AnyOperation::Gather(_)
-        | AnyOperation::HardSwish(_)
-        | AnyOperation::Logical(_)
-        | AnyOperation::MaximumMinimum(_)
         | AnyOperation::MirrorPad(_)
         | AnyOperation::Pack(_)
         | AnyOperation::Pad(_)
-        | AnyOperation::Pow(_)
-        | AnyOperation::Prelu(_)
-        | AnyOperation::Quantize(_)
         | AnyOperation::Rank(_)
-        | AnyOperation::Reduce(_)
-        | AnyOperation::Reshape(_)
-        | AnyOperation::Reverse(_)
-        | AnyOperation::Select(_)
-        | AnyOperation::Slice(_)
-        | AnyOperation::Split(_)
-        | AnyOperation::Squeeze(_)
-        | AnyOperation::StridedSlice(_)
-        | AnyOperation::Tile(_)
-        | AnyOperation::Transpose(_) => inputs.saturating_add(outputs),
+        | AnyOperation::Reduce(_) => inputs.saturating_add(outputs),
+        _ if operation.by_element().is_some() || operation.movement().is_some() => {
+            inputs.saturating_add(outputs)
+        }
         // Each result may depend on everything, and every number may be looked at for every other.
         _ => inputs.saturating_add(1).saturating_mul(inputs.saturating_add(outputs)),
     }
