@@ -297,6 +297,17 @@ impl Draft {
         }
     }
 
+    /// As [`Self::new`], of the first two arguments; `prepare` gives the kernel for their shapes.
+    pub(crate) fn of_pair<K: PreparedKernel + 'static>(
+        graph: &Graph<'_>,
+        node: &Node,
+        prepare: impl FnOnce([&[usize]; 2]) -> K,
+    ) -> Self {
+        let inputs = [node.inputs[0], node.inputs[1]];
+        let shapes = inputs.map(|id| graph.values[id].lengths());
+        Self::new(node, prepare(shapes.each_ref().map(Vec::as_slice)), inputs)
+    }
+
     /// As [`Self::new`], of these arguments of the operation, which have values that the kernel may
     /// refuse.
     pub(crate) fn of_arguments(

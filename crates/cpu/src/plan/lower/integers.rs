@@ -47,11 +47,10 @@ pub(super) fn paired(
     function: IntegerFunction,
 ) -> Result<Draft, Why> {
     let elements = stored(builder.graph.output(node, 0))?;
-    let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
-    let shapes = shapes.each_ref().map(Vec::as_slice);
     let set = builder.settings.instruction_set;
-    let kernel = Integers::prepare(set, shapes, function, elements);
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
+    Ok(Draft::of_pair(builder.graph, node, |shapes| {
+        Integers::prepare(set, shapes, function, elements)
+    }))
 }
 
 pub(super) fn elementwise(

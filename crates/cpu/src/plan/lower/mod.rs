@@ -32,6 +32,20 @@ use nnhal_kernels::{Preparation, TooLarge};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::extension::unary::Unary;
 
+/// The value of `$work`, in which `$T` is the type of 8-bit integers, which are signed or are not.
+macro_rules! of_byte {
+    ($is_signed:expr, $T:ident => $work:expr) => {
+        if $is_signed {
+            type $T = i8;
+            $work
+        } else {
+            type $T = u8;
+            $work
+        }
+    };
+}
+use of_byte;
+
 /// The steps of a node. The reference kernel of its operation, where there is no faster one. What passes
 /// have made has one: they ask for no more than kernels do.
 pub(crate) fn lower(

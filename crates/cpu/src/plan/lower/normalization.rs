@@ -1,5 +1,6 @@
 //! Normalizations of floats.
 
+use super::of_byte;
 use crate::graph::{Node, Normalization};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -76,8 +77,6 @@ fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Result<D
     let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let zero_points = [input.operand.zero_point, output.operand.zero_point];
     let sizes = input.around(axis);
-    Ok(match input.is_signed("floats or 8-bit integers")? {
-        true => draft(node, QuantizedL2::<i8>::prepare(sizes, zero_points)),
-        false => draft(node, QuantizedL2::<u8>::prepare(sizes, zero_points)),
-    })
+    let is_signed = input.is_signed("floats or 8-bit integers")?;
+    Ok(of_byte!(is_signed, T => draft(node, QuantizedL2::<T>::prepare(sizes, zero_points))))
 }

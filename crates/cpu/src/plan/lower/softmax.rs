@@ -1,9 +1,9 @@
 //! SOFTMAX and LOG_SOFTMAX.
 
+use super::of_byte;
 use crate::graph::{MaskedSoftmax, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_hal::OperandType;
 use nnhal_kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
 
 /// Of floats, or of 8 bits where no logarithm is wanted.
@@ -19,19 +19,16 @@ pub(super) fn lower(
     let set = builder.settings.instruction_set;
     let scale = input.operand.scale;
     let of = [node.inputs[0]];
-    Ok(match input.operand_type() {
-        _ if input.is_float() => {
-            Draft::new(node, Softmax::prepare(set, sizes, beta, is_logarithm), of)
-        }
-        _ if is_logarithm => return Err(input.of_other_type("floats")),
-        OperandType::TensorQuant8Asymm => {
-            Draft::new(node, QuantizedSoftmax::<u8>::prepare(set, sizes, scale, beta), of)
-        }
-        OperandType::TensorQuant8AsymmSigned => {
-            Draft::new(node, QuantizedSoftmax::<i8>::prepare(set, sizes, scale, beta), of)
-        }
-        _ => return Err(input.of_other_type("floats or 8-bit integers")),
-    })
+    if input.is_float() {
+        return Ok(Draft::new(node, Softmax::prepare(set, sizes, beta, is_logarithm), of));
+    }
+    if is_logarithm {
+        return Err(input.of_other_type("floats"));
+    }
+    let is_signed = input.is_signed("floats or 8-bit integers")?;
+    Ok(of_byte!(is_signed, T => {
+        Draft::new(node, QuantizedSoftmax::<T>::prepare(set, sizes, scale, beta), of)
+    }))
 }
 
 /// Along the last axis, of floats. Inputs: the scores, and a mask that broadcasts, if there is one.
