@@ -8,9 +8,10 @@ use super::{
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
+use nnhal_interpreter::call_within;
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 /// Why there is no graph.
@@ -676,16 +677,11 @@ impl<'source, 'build> Building<'source, 'build> {
         let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
         let bytes: Option<Vec<_>> = values.map(bytes_once).collect();
         let Some(bytes) = bytes else { return Ok(None) };
-        let is_over = || self.budget.check_inside().is_err();
         let value = |position: usize, _: &_| nnhal_ops::Value::Known(&bytes[position]);
-        let user = MemoryUse::Operation(place);
-        let taken = RefCell::new(self.ledger.charge(0, user)?);
-        let take = |bytes| taken.borrow_mut().grow(bytes, user).is_ok();
         let call = self.call(operation, inputs, value);
-        let call = call
-            .with_interrupt(nnhal_ops::Interrupt(&is_over))
-            .with_allowance(nnhal_ops::Allowance(&take));
-        let outputs = decoded.reference(&call);
+        let outputs = call_within(place, call, self.ledger, self.budget, |call, failed| {
+            decoded.reference(call).map_err(failed)
+        });
         self.budget.check()?;
         // What fails here fails when the model runs, and is reported then.
         let Ok(outputs) = outputs else { return Ok(None) };
