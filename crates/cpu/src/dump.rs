@@ -1,10 +1,10 @@
 //! [`dump_passes`]: what each pass makes of a model, for people.
 
-use crate::graph::{Graph, NoGraph, Sources, declared};
+use crate::graph::{Graph, NoGraph, Sources};
 use crate::passes;
 use crate::settings::Settings;
 use nnhal_driver::{Budget, EngineError};
-use nnhal_ops::ValidModel;
+use nnhal_ops::{Shape, ValidModel};
 
 /// A graph as text and as DOT.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn dump_passes(model: &ValidModel, settings: &Settings) -> Result<Vec<GraphD
         EngineError::from(nnhal_hal::Error::invalid(what))
     };
     let main = model.main();
-    let lengths = |operand: &u32| declared(main, *operand).to_known();
+    let lengths = |operand: &u32| Shape::declared(&main.operands[*operand as usize]).to_known();
     let inputs: Option<Vec<_>> = main.inputs.iter().map(lengths).collect();
     let sources = Sources::of_model(model, &ledger)?;
     let graph = Graph::build(&sources, &inputs.ok_or_else(no_graph)?, &ledger, &budget);

@@ -26,6 +26,8 @@
 mod dump;
 mod engine;
 mod graph;
+mod kept;
+mod lock;
 mod passes;
 mod plan;
 mod program;

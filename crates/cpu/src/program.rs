@@ -1,7 +1,9 @@
 //! [`CpuProgram`]
 
-use crate::graph::{ControlFlowKind, Graph, NoGraph, Sources, declared};
-use crate::plan::{Origins, Plan, Workspace};
+use crate::graph::{ControlFlowKind, Graph, NoGraph, Sources};
+use crate::kept::{Planned, find, keep, with_memory};
+use crate::lock::lock;
+use crate::plan::{Origins, Plan};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
 use crate::static_subgraphs::StaticSubgraphs;
@@ -11,7 +13,7 @@ use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, 
 use nnhal_hal::Subgraph;
 use nnhal_interpreter::InterpretedProgram;
 use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Plans kept for inputs of different dimensions.
 const MOST_PLANS: usize = 8;
@@ -44,9 +46,7 @@ struct Interpreted {
 #[derive(Debug)]
 struct Specialized {
     inputs: Vec<Vec<u32>>,
-    plan: Plan,
-    /// Used by no one at the moment.
-    workspaces: Mutex<Vec<Workspace>>,
+    planned: Planned,
 }
 
 impl CpuProgram {
@@ -56,8 +56,8 @@ impl CpuProgram {
         teams: &Arc<Teams>,
         budget: &Budget,
     ) -> Result<Self, EngineError> {
-        let inputs = &model.main().inputs;
-        let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
+        let Subgraph { operands, inputs, .. } = model.main();
+        let lengths = |operand: &u32| Shape::declared(&operands[*operand as usize]).to_known();
         let dimensions: Option<Vec<Vec<u32>>> = inputs.iter().map(lengths).collect();
         let mut program = Self::without_plans(settings, teams, budget);
         let is_open = dimensions.is_none();
@@ -122,7 +122,7 @@ impl CpuProgram {
         packed: Option<&[Bytes]>,
     ) -> Result<(), EngineError> {
         if let Some((specialized, origins)) = self.specialize(&sources, inputs, budget, packed)? {
-            let main = sources.into_main().filter(|_| !specialized.plan.has_control_flow());
+            let main = sources.into_main().filter(|_| !specialized.planned.plan.has_control_flow());
             self.origins = main.map(|main| (main, origins));
             self.plans = Mutex::new(vec![Arc::new(specialized)]);
         }
@@ -139,30 +139,13 @@ impl CpuProgram {
     ) -> Result<Option<(Specialized, Origins)>, EngineError> {
         match Graph::build(sources, &inputs, &self.ledger, budget) {
             Ok(graph) => {
-                let mut team = self.teams.borrow_for(budget);
-                let plan =
-                    Plan::new(graph, &self.settings, &self.ledger, &mut team, budget, packed);
-                self.teams.give_back_after(budget, team);
-                let (plan, origins) = plan?;
-                Ok(Some((Specialized { inputs, plan, workspaces: Mutex::default() }, origins)))
+                let (plan, origins) = self.teams.lend_for(budget, |team| {
+                    Plan::new(graph, &self.settings, &self.ledger, team, budget, packed)
+                })?;
+                Ok(Some((Specialized { inputs, planned: Planned::new(plan) }, origins)))
             }
             Err(NoGraph::NotStatic) => Ok(None),
             Err(NoGraph::Error(error)) => Err(error),
-        }
-    }
-
-    /// Does something that takes memory. Where there is not enough, what is kept for later executions
-    /// is let go of.
-    fn with_memory<T>(
-        &self,
-        mut work: impl FnMut() -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        match work() {
-            Err(EngineError::MemoryLimit { .. } | EngineError::Allocation { .. }) => {
-                self.let_go();
-                work()
-            }
-            done => done,
         }
     }
 
@@ -170,7 +153,7 @@ impl CpuProgram {
     fn let_go(&self) {
         let mut plans = lock(&self.plans);
         for plan in plans.iter() {
-            lock(&plan.workspaces).clear();
+            plan.planned.let_go();
         }
         if self.sources.is_some() {
             plans.clear();
@@ -187,14 +170,9 @@ impl CpuProgram {
         bindings: &Bindings,
         budget: &Budget,
     ) -> Result<Option<Arc<Specialized>>, EngineError> {
-        let fits = |plan: &Arc<Specialized>| plan.fits(bindings);
-        let mut plans = lock(&self.plans);
-        if let Some(at) = plans.iter().position(fits) {
-            let last = plans.len() - 1;
-            plans[at..=last].rotate_left(1);
-            return Ok(Some(Arc::clone(&plans[last])));
+        if let Some(plan) = find(&mut lock(&self.plans), |plan| plan.fits(bindings)) {
+            return Ok(Some(plan));
         }
-        drop(plans);
         let Some(sources) = &self.sources else { return Ok(None) };
         if bindings.inputs().iter().any(|input| input.value().is_none()) {
             return Ok(None);
@@ -203,19 +181,9 @@ impl CpuProgram {
             bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
         let Some(dimensions) = dimensions else { return Ok(None) };
         let specialize = || self.specialize(sources, dimensions.clone(), budget, None);
-        let Some((plan, _)) = self.with_memory(specialize)? else { return Ok(None) };
-        let plan = Arc::new(plan);
-        let mut plans = lock(&self.plans);
-        if plans.len() == MOST_PLANS {
-            plans.remove(0);
-        }
-        plans.push(Arc::clone(&plan));
-        Ok(Some(plan))
+        let specialized = with_memory(|| self.let_go(), specialize)?;
+        Ok(specialized.map(|(plan, _)| keep(&mut lock(&self.plans), MOST_PLANS, plan)))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether an operation could do without one of the subgraph's inputs. Of those that IF and WHILE take, that depends on what runs.
@@ -275,21 +243,7 @@ impl Program for CpuProgram {
                 .into()),
             };
         };
-        let idle = lock(&specialized.workspaces).pop();
-        let mut workspace = match idle {
-            Some(workspace) => workspace,
-            None => self.with_memory(|| Workspace::new(&specialized.plan))?,
-        };
-        let plan = &specialized.plan;
-        let result = self.with_memory(|| workspace.begin(plan, &bindings)).and_then(|()| {
-            let mut team = self.teams.borrow();
-            let result = plan.run(bindings, context, &mut workspace, &mut team);
-            self.teams.give_back(team);
-            result
-        });
-        workspace.end();
-        lock(&specialized.workspaces).push(workspace);
-        result
+        specialized.planned.run(bindings, context, &self.teams, || self.let_go())?
     }
 
     /// There is something to save if there is one plan for every request.
@@ -297,14 +251,14 @@ impl Program for CpuProgram {
         let (subgraph, origins) = self.origins.as_ref().filter(|_| self.interpreted.is_none())?;
         let plans = lock(&self.plans);
         let only = plans.first()?;
-        saved::write(subgraph, &only.inputs, &only.plan, origins, &self.settings)
+        saved::write(subgraph, &only.inputs, &only.planned.plan, origins, &self.settings)
     }
 
     /// The steps of the most recently used plan, or of those for parts of the model.
     fn plan(&self) -> Vec<PlannedStep> {
         let plans = lock(&self.plans);
         match (plans.last(), &self.interpreted) {
-            (Some(specialized), _) => specialized.plan.describe(&mut 0),
+            (Some(specialized), _) => specialized.planned.plan.describe(&mut 0),
             (None, Some(interpreted)) => interpreted.static_subgraphs.describe(),
             (None, None) => Vec::new(),
         }

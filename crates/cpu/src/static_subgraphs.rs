@@ -5,18 +5,19 @@
 //! next time: for the next round of a loop, or the next request.
 
 use crate::graph::{self, Graph, NoGraph, Sources};
-use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};
+use crate::kept::{Planned, find, keep};
+use crate::lock::lock;
+use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan};
 use crate::settings::Settings;
 use crate::teams::Teams;
 use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::memory::BorrowedBytes;
-use nnhal_hal::model::SubgraphName;
 use nnhal_interpreter::{Accelerator, Computed, ComputedOutput, Remaining};
 use nnhal_kernels::{Team, for_each_slice};
 use nnhal_ops::ValidModel;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Plans that are kept of a static subgraph, for values of different dimensions.
 const MOST_PLANS: usize = 4;
@@ -67,9 +68,7 @@ struct PlannedSubgraph {
     /// By output of the plan: the operand.
     outputs: Vec<u32>,
     operations: usize,
-    plan: Plan,
-    /// Used by no one at the moment.
-    workspaces: Mutex<Vec<Workspace>>,
+    planned: Planned,
 }
 
 impl StaticSubgraphs {
@@ -100,7 +99,7 @@ impl StaticSubgraphs {
             for found in lock(&subgraph.static_subgraphs).values() {
                 let Found::Plans(plans) = found else { continue };
                 let Some(last) = plans.last() else { continue };
-                steps.extend(last.plan.describe(&mut number));
+                steps.extend(last.planned.plan.describe(&mut number));
             }
         }
         steps
@@ -112,7 +111,7 @@ impl StaticSubgraphs {
             for found in lock(&subgraph.static_subgraphs).values() {
                 let Found::Plans(plans) = found else { continue };
                 for plan in plans {
-                    lock(&plan.workspaces).clear();
+                    plan.planned.let_go();
                 }
             }
         }
@@ -139,10 +138,8 @@ impl StaticSubgraphs {
             }
             match static_subgraphs.get_mut(&first) {
                 Some(Found::Plans(plans)) => {
-                    if let Some(at) = plans.iter().position(|plan| plan.fits(remaining)) {
-                        let last = plans.len() - 1;
-                        plans[at..=last].rotate_left(1);
-                        return Ok(Some(Arc::clone(&plans[last])));
+                    if let Some(plan) = find(plans, |plan| plan.fits(remaining)) {
+                        return Ok(Some(plan));
                     }
                     false
                 }
@@ -180,9 +177,9 @@ impl StaticSubgraphs {
             Err(NoGraph::Error(_)) => return Ok(None),
         };
         let graph::StaticSubgraph { graph, inputs, outputs, operations } = found;
-        let mut team = self.teams.borrow();
-        let plan = Plan::new(graph, &self.settings, &self.ledger, &mut team, context.budget, None);
-        self.teams.give_back(team);
+        let plan = self.teams.lend(|team| {
+            Plan::new(graph, &self.settings, &self.ledger, team, context.budget, None)
+        });
         let plan = match plan {
             Ok((plan, _)) => plan,
             // One operation after the other takes less.
@@ -193,17 +190,13 @@ impl StaticSubgraphs {
             Err(EngineError::MemoryLimit { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let workspaces = Mutex::default();
-        let planned = Arc::new(PlannedSubgraph { inputs, outputs, operations, plan, workspaces });
+        let planned = PlannedSubgraph { inputs, outputs, operations, planned: Planned::new(plan) };
         let mut static_subgraphs = lock(&subgraph.static_subgraphs);
         let found = static_subgraphs.entry(first).or_insert_with(|| Found::Plans(Vec::new()));
-        if let Found::Plans(plans) = found {
-            if plans.len() == MOST_PLANS {
-                plans.remove(0);
-            }
-            plans.push(Arc::clone(&planned));
-        }
-        Ok(Some(planned))
+        Ok(Some(match found {
+            Found::Plans(plans) => keep(plans, MOST_PLANS, planned),
+            Found::Interpreted { .. } => Arc::new(planned),
+        }))
     }
 }
 
@@ -213,36 +206,18 @@ impl Accelerator for StaticSubgraphs {
         remaining: &Remaining<'_>,
         context: &RunContext<'_>,
     ) -> Result<Option<Computed>, EngineError> {
-        let index = match remaining.subgraph {
-            SubgraphName::Main => 0,
-            SubgraphName::Referenced(index) => index + 1,
-        };
+        let index = remaining.subgraph.position();
         let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
-        let Some(planned) = self.plan(index, subgraph, remaining, context)? else {
+        let Some(part) = self.plan(index, subgraph, remaining, context)? else {
             return Ok(None);
         };
-        let idle = lock(&planned.workspaces).pop();
-        let workspace = match idle {
-            Some(workspace) => Ok(workspace),
-            None => Workspace::new(&planned.plan).or_else(|_| {
-                self.let_go();
-                Workspace::new(&planned.plan)
-            }),
-        };
-        // One operation after the other takes less.
-        let Ok(mut workspace) = workspace else { return Ok(None) };
-        let mut outputs = Vec::with_capacity(planned.outputs.len());
-        let endpoints = Values { planned: &planned, remaining, outputs: &mut outputs };
-        if workspace.begin(&planned.plan, &endpoints).is_err() {
-            return Ok(None);
-        }
-        let mut team = self.teams.borrow();
-        let result = planned.plan.run(endpoints, context, &mut workspace, &mut team);
-        self.teams.give_back(team);
-        workspace.end();
-        lock(&planned.workspaces).push(workspace);
+        let mut outputs = Vec::with_capacity(part.outputs.len());
+        let endpoints = Values { planned: &part, remaining, outputs: &mut outputs };
+        let result = part.planned.run(endpoints, context, &self.teams, || self.let_go());
+        // One operation after the other takes less memory.
+        let Ok(result) = result else { return Ok(None) };
         result?;
-        Ok(Some(Computed { operations: planned.operations, outputs }))
+        Ok(Some(Computed { operations: part.operations, outputs }))
     }
 }
 
@@ -293,8 +268,4 @@ impl Endpoints for Values<'_> {
         });
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

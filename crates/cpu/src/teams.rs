@@ -1,10 +1,11 @@
 //! [`Teams`]: threads that executions share.
 
+use crate::lock::lock;
 use nnhal_driver::Budget;
 use nnhal_kernels::Team;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-/// Teams of threads, for executions to borrow.
+/// Teams of threads, to be lent to executions.
 #[derive(Debug)]
 pub(crate) struct Teams {
     threads: usize,
@@ -16,27 +17,18 @@ impl Teams {
         Self { threads, idle: Mutex::default() }
     }
 
-    /// A team that no one else uses.
-    pub(crate) fn borrow(&self) -> Team {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| Team::new(self.threads))
+    /// Lends a team that no one else uses.
+    pub(crate) fn lend<T>(&self, work: impl FnOnce(&mut Team) -> T) -> T {
+        let idle = lock(&self.idle).pop();
+        let mut team = idle.unwrap_or_else(|| Team::new(self.threads));
+        let result = work(&mut team);
+        lock(&self.idle).push(team);
+        result
     }
 
-    /// Takes a team back.
-    pub(crate) fn give_back(&self, team: Team) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(team);
-    }
-
-    /// A team for planning. While a model is prepared that is a new one: its threads inherit the lower
+    /// Lends one for planning. While a model is prepared that is a new one: its threads inherit the lower
     /// priority of the thread that starts them, with which nothing is to be executed.
-    pub(crate) fn borrow_for(&self, budget: &Budget) -> Team {
-        if budget.is_preparing() { Team::new(self.threads) } else { self.borrow() }
-    }
-
-    /// Takes it back, if others may have it.
-    pub(crate) fn give_back_after(&self, budget: &Budget, team: Team) {
-        if !budget.is_preparing() {
-            self.give_back(team);
-        }
+    pub(crate) fn lend_for<T>(&self, budget: &Budget, work: impl FnOnce(&mut Team) -> T) -> T {
+        if budget.is_preparing() { work(&mut Team::new(self.threads)) } else { self.lend(work) }
     }
 }

@@ -198,7 +198,7 @@ impl Wish {
         if let Some(what) = difference(&self.operand, operand) {
             return Err(AllocationError::Operands { role: name, what });
         }
-        let found = shape_of(operand);
+        let found = Shape::declared(operand);
         self.shape = self.shape.merge(&found).ok_or_else(|| {
             let expected = self.shape.clone();
             AllocationError::Shapes { role: name, found, expected }
@@ -260,13 +260,5 @@ fn difference(one: &Operand, other: &Operand) -> Option<&'static str> {
         Some("extra parameters")
     } else {
         None
-    }
-}
-
-fn shape_of(operand: &Operand) -> Shape {
-    if operand.operand_type.is_scalar() {
-        Shape::known([])
-    } else {
-        Shape::of_model(&operand.dimensions)
     }
 }

@@ -179,6 +179,16 @@ pub enum SubgraphName {
     Referenced(usize),
 }
 
+impl SubgraphName {
+    /// Its place in [`Model::subgraphs`].
+    pub fn position(self) -> usize {
+        match self {
+            Self::Main => 0,
+            Self::Referenced(index) => index + 1,
+        }
+    }
+}
+
 impl std::fmt::Display for SubgraphName {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

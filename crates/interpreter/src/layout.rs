@@ -63,7 +63,7 @@ impl Layout {
 impl Graph {
     fn new(name: SubgraphName, subgraph: &Subgraph) -> Self {
         let operands = &subgraph.operands;
-        let declared = operands.iter().map(declared_shape).collect();
+        let declared = operands.iter().map(Shape::declared).collect();
         // From the last operation to the first: whoever reads an operand first here is the last.
         let mut wanted = vec![false; operands.len()];
         let mut output_index = vec![None; operands.len()];
@@ -106,20 +106,11 @@ impl Graph {
     }
 }
 
-fn declared_shape(operand: &Operand) -> Shape {
-    if operand.operand_type.is_scalar() {
-        Shape::known([])
-    } else {
-        Shape::of_model(&operand.dimensions)
-    }
-}
-
 fn action(operands: &[Operand], operation: &Operation) -> Action {
-    // A subgraph operand's offset is the index of a referenced one; ours count the main one too.
     let subgraph = |input: usize| {
         let operand = &operands[operation.inputs[input] as usize];
         debug_assert_eq!(operand.lifetime, OperandLifeTime::Subgraph);
-        operand.location.offset as usize + 1
+        SubgraphName::Referenced(operand.location.offset as usize).position()
     };
     match operation.operation_type {
         OperationType::If => Action::Branch { then: subgraph(1), otherwise: subgraph(2) },

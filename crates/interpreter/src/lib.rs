@@ -63,5 +63,6 @@ mod support;
 mod value;
 
 pub use accelerator::{Accelerator, Computed, ComputedOutput, Remaining};
+pub use operation::call_within;
 pub use program::InterpretedProgram;
 pub use support::supports;

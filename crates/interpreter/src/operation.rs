@@ -1,7 +1,7 @@
 //! [`compute`]: one operation, by the reference kernel of its definition.
 
 use crate::value::{Tensor, Value, merge};
-use nnhal_driver::{EngineError, Ledger, MemoryUse, OperationPlace, RunContext};
+use nnhal_driver::{Budget, EngineError, Ledger, MemoryUse, OperationPlace, RunContext};
 use nnhal_hal::Operand;
 use nnhal_ops::extension::element_size;
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape, Signature};
@@ -25,6 +25,39 @@ pub(crate) struct Output<'run> {
     pub(crate) shape: Shape,
 }
 
+/// Gives `work` the call of an operation whose functions end with the budget; what they take is charged to the ledger until `work` is
+/// done. It is also given what makes an error of their faults.
+///
+/// # Errors
+/// Those of `work`.
+pub fn call_within<T>(
+    place: OperationPlace,
+    call: Call<'_>,
+    ledger: &Ledger,
+    budget: &Budget,
+    work: impl FnOnce(&Call<'_>, &dyn Fn(Fault) -> EngineError) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let user = MemoryUse::Operation(place);
+    let is_over = || budget.check_inside().is_err();
+    let taken = RefCell::new(ledger.charge(0, user)?);
+    let refusal = Cell::new(None);
+    let take = |bytes| {
+        let result = taken.borrow_mut().grow(bytes, user);
+        result.map_err(|error| refusal.set(Some(error))).is_ok()
+    };
+    let call = call
+        .with_interrupt(nnhal_ops::Interrupt(&is_over))
+        .with_allowance(nnhal_ops::Allowance(&take));
+    work(&call, &|fault| {
+        let reason = match &fault {
+            Fault::Interrupted { .. } => budget.check_inside().err().map(EngineError::from),
+            Fault::OutOfMemory { .. } => refusal.take(),
+            _ => None,
+        };
+        reason.unwrap_or_else(|| EngineError::operation(place, fault))
+    })
+}
+
 /// Computes the outputs of an operation, charged to the ledger.
 pub(crate) fn compute<'run>(
     place: OperationPlace,
@@ -33,15 +66,7 @@ pub(crate) fn compute<'run>(
     ledger: &Ledger,
     context: &RunContext<'_>,
 ) -> Result<Vec<Value<'run>>, EngineError> {
-    let is_over = || context.budget.check_inside().is_err();
-    // What the kernel takes, its results included, until there is nothing left but those.
     let user = MemoryUse::Operation(place);
-    let scratch = RefCell::new(ledger.charge(0, user)?);
-    let refusal = Cell::new(None);
-    let take = |bytes| {
-        let taken = scratch.borrow_mut().grow(bytes, user);
-        taken.map_err(|error| refusal.set(Some(error))).is_ok()
-    };
     let call = Call::new(
         place.operation_type,
         inputs.iter().map(|input| ArgumentSource {
@@ -54,34 +79,25 @@ pub(crate) fn compute<'run>(
             shape: output.shape.clone(),
             value: nnhal_ops::Value::NotKnown,
         }),
-    )
-    .with_interrupt(nnhal_ops::Interrupt(&is_over))
-    .with_allowance(nnhal_ops::Allowance(&take));
-    let failed = |fault| match fault {
-        Fault::Interrupted { .. } => match context.budget.check_inside() {
-            Err(interruption) => EngineError::from(interruption),
-            Ok(()) => EngineError::operation(place, fault),
-        },
-        Fault::OutOfMemory { .. } => {
-            refusal.take().unwrap_or_else(|| EngineError::operation(place, fault))
+    );
+    let compute = |call: &Call<'_>, failed: &dyn Fn(Fault) -> EngineError| {
+        if inputs.iter().any(|input| matches!(input.value, Value::Omitted)) {
+            // Which arguments a request leaves out is new here (contract: REQ-2).
+            signature(call).and_then(|signature| signature.since(call)).map_err(failed)?;
         }
-        fault => EngineError::operation(place, fault),
+        nnhal_ops::operations::validate(call).map_err(failed)?;
+        let operation = AnyOperation::decode(call).map_err(failed)?;
+        let shapes = operation.output_shapes(call).map_err(failed)?;
+        for (output, shape) in outputs.iter().zip(shapes) {
+            let shape = merge(place, output.index, &shape, &output.shape)?;
+            let element = u64::from(element_size(output.operand.operand_type).unwrap_or(0));
+            let bytes = shape.element_count().map_or(0, |count| count.saturating_mul(element));
+            ledger.expect_room(bytes, user)?;
+        }
+        operation.reference(call).map_err(failed)
     };
-    if inputs.iter().any(|input| matches!(input.value, Value::Omitted)) {
-        // Which arguments a request leaves out is new here (contract: REQ-2).
-        signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;
-    }
-    nnhal_ops::operations::validate(&call).map_err(failed)?;
-    let operation = AnyOperation::decode(&call).map_err(failed)?;
-    let shapes = operation.output_shapes(&call).map_err(failed)?;
-    for (output, shape) in outputs.iter().zip(shapes) {
-        let shape = merge(place, output.index, &shape, &output.shape)?;
-        let element = u64::from(element_size(output.operand.operand_type).unwrap_or(0));
-        let bytes = shape.element_count().map_or(0, |count| count.saturating_mul(element));
-        ledger.expect_room(bytes, user)?;
-    }
-    let computed = operation.reference(&call).map_err(failed)?;
-    scratch.borrow_mut().shrink_to(0);
+    // Of what the kernel takes, nothing is left then but the results.
+    let computed = call_within(place, call, ledger, context.budget, compute)?;
     let results = outputs.iter().zip(computed).map(|(output, computed)| {
         let found = Shape::known(computed.dimensions.iter().copied());
         merge(place, output.index, &found, &output.shape)?;

@@ -1,5 +1,6 @@
 //! [`Shape`]: the dimensions of a tensor, as far as they are known.
 
+use nnhal_hal::Operand;
 use std::fmt;
 
 /// Most axes of an operand. With MODEL-17 more would be of no use, and every step of validation
@@ -39,6 +40,14 @@ impl Shape {
             return Self::UNKNOWN;
         }
         Self(Some(dimensions.iter().map(|length| Some(*length).filter(|it| *it != 0)).collect()))
+    }
+
+    /// What a model says of an operand.
+    pub fn declared(operand: &Operand) -> Self {
+        if operand.operand_type.is_scalar() {
+            return Self::known([]);
+        }
+        Self::of_model(&operand.dimensions)
     }
 
     /// What a model or a request would say of it; the reverse of [`Shape::of_model`].

@@ -3,7 +3,7 @@
 use super::{Graph, Node, Scratch, Value, Weights};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
-use nnhal_kernels::{Preparation, TooLarge};
+use nnhal_kernels::Preparation;
 use nnhal_ops::{Form, Parameter, Presence, Signature, Subject};
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -130,7 +130,7 @@ impl<'a> Argument<'a> {
         scratch: &'a Scratch,
     ) -> Result<Weights<'a, u8>, Why> {
         self.expect_constant()?;
-        self.value.weights(preparation, scratch).ok_or_else(|| self.unreadable().into())
+        Ok(self.value.weights(preparation, scratch)?)
     }
 
     /// The floats of a constant, to be packed; none of one that has been packed before.
@@ -140,7 +140,7 @@ impl<'a> Argument<'a> {
         scratch: &'a Scratch,
     ) -> Result<Weights<'a, f32>, Why> {
         self.expect_constant_floats()?;
-        self.value.weight_floats(preparation, scratch).ok_or_else(|| self.unreadable().into())
+        Ok(self.value.weight_floats(preparation, scratch)?)
     }
 
     /// That it is a constant.
@@ -154,9 +154,5 @@ impl<'a> Argument<'a> {
             return Err(self.of_other_type("floats"));
         }
         self.expect_constant()
-    }
-
-    fn unreadable(self) -> TooLarge {
-        self.value.unreadable()
     }
 }

@@ -6,10 +6,12 @@ use super::{
     Value, ValueId, Work, is_copy,
 };
 use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
+use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType, Subgraph};
+use nnhal_interpreter::call_within;
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 /// Why there is no graph.
@@ -389,7 +391,6 @@ impl<'source, 'build> Building<'source, 'build> {
             || of_row.contains(&0)
             || tensor.dimensions.len() != axes
             || of_row != of_new
-            || !matches!(tensor.element_size(), 1 | 2 | 4 | 8)
             || !is_there(which)
             || which.operand_type() != OperandType::TensorInt32
             || which.elements() != 1
@@ -576,9 +577,9 @@ impl<'source, 'build> Building<'source, 'build> {
 
     /// The index of the subgraph that an input of an operation refers to.
     fn referred(&self, operation: &Operation, input: usize) -> usize {
-        // A subgraph operand's offset is the index of a referenced one; ours count the main one too.
         let operand = operation.inputs.get(input).copied().unwrap_or_default();
-        self.source.subgraph.operands[operand as usize].location.offset as usize + 1
+        let location = &self.source.subgraph.operands[operand as usize].location;
+        SubgraphName::Referenced(location.offset as usize).position()
     }
 
     /// What an operation does, and the shapes of its outputs, by the values of parameters or by those
@@ -676,16 +677,11 @@ impl<'source, 'build> Building<'source, 'build> {
         let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
         let bytes: Option<Vec<_>> = values.map(bytes_once).collect();
         let Some(bytes) = bytes else { return Ok(None) };
-        let is_over = || self.budget.check_inside().is_err();
         let value = |position: usize, _: &_| nnhal_ops::Value::Known(&bytes[position]);
-        let user = MemoryUse::Operation(place);
-        let taken = RefCell::new(self.ledger.charge(0, user)?);
-        let take = |bytes| taken.borrow_mut().grow(bytes, user).is_ok();
         let call = self.call(operation, inputs, value);
-        let call = call
-            .with_interrupt(nnhal_ops::Interrupt(&is_over))
-            .with_allowance(nnhal_ops::Allowance(&take));
-        let outputs = decoded.reference(&call);
+        let outputs = call_within(place, call, self.ledger, self.budget, |call, failed| {
+            decoded.reference(call).map_err(failed)
+        });
         self.budget.check()?;
         // What fails here fails when the model runs, and is reported then.
         let Ok(outputs) = outputs else { return Ok(None) };
@@ -709,41 +705,20 @@ fn bytes_once<'value>(value: &'value Value<'_>) -> Option<Cow<'value, [u8]>> {
 /// as far as that follows from how many elements go in and come out.
 fn arithmetic(operation: &AnyOperation, inputs: u64, outputs: u64) -> u64 {
     match operation {
-        AnyOperation::Activation(_)
-        | AnyOperation::Arithmetic(_)
-        | AnyOperation::BatchSpace(_)
-        | AnyOperation::Cast(_)
-        | AnyOperation::ChannelShuffle(_)
-        | AnyOperation::Comparison(_)
+        AnyOperation::BatchSpace(_)
         | AnyOperation::Concatenation(_)
         | AnyOperation::DepthSpace(_)
-        | AnyOperation::Dequantize(_)
-        | AnyOperation::Elementwise(_)
-        | AnyOperation::Elu(_)
         | AnyOperation::EmbeddingLookup(_)
-        | AnyOperation::ExpandDims(_)
         | AnyOperation::Fill(_)
         | AnyOperation::Gather(_)
-        | AnyOperation::HardSwish(_)
-        | AnyOperation::Logical(_)
-        | AnyOperation::MaximumMinimum(_)
         | AnyOperation::MirrorPad(_)
         | AnyOperation::Pack(_)
         | AnyOperation::Pad(_)
-        | AnyOperation::Pow(_)
-        | AnyOperation::Prelu(_)
-        | AnyOperation::Quantize(_)
         | AnyOperation::Rank(_)
-        | AnyOperation::Reduce(_)
-        | AnyOperation::Reshape(_)
-        | AnyOperation::Reverse(_)
-        | AnyOperation::Select(_)
-        | AnyOperation::Slice(_)
-        | AnyOperation::Split(_)
-        | AnyOperation::Squeeze(_)
-        | AnyOperation::StridedSlice(_)
-        | AnyOperation::Tile(_)
-        | AnyOperation::Transpose(_) => inputs.saturating_add(outputs),
+        | AnyOperation::Reduce(_) => inputs.saturating_add(outputs),
+        _ if operation.by_element().is_some() || operation.movement().is_some() => {
+            inputs.saturating_add(outputs)
+        }
         // Each result may depend on everything, and every number may be looked at for every other.
         _ => inputs.saturating_add(1).saturating_mul(inputs.saturating_add(outputs)),
     }

@@ -14,7 +14,7 @@ pub(crate) use argument::Argument;
 pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use image_shape::elements_before;
-pub(crate) use source::{SavedConstant, Source, Sources, declared};
+pub(crate) use source::{SavedConstant, Source, Sources};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
     Attention, Bytes, Convolution, Copy, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization,
@@ -228,6 +228,14 @@ impl Value<'_> {
         self.dimensions.iter().map(|length| *length as usize).collect()
     }
 
+    /// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.
+    pub(crate) fn around(&self, axis: usize) -> [usize; 3] {
+        let lengths = self.lengths();
+        let (before, rest) = lengths.split_at(axis.min(lengths.len()));
+        let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
+        [before.iter().product(), *along, behind.iter().product()]
+    }
+
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.checked_elements().unwrap_or(usize::MAX)
@@ -248,7 +256,7 @@ impl Value<'_> {
         self.dimensions.contains(&0) && others.try_fold(1, u32::checked_mul).is_none()
     }
 
-    /// Bytes of an element while a plan runs.
+    /// Bytes of an element while a plan runs: 1, 2, 4 or 8.
     pub(crate) fn element_size(&self) -> usize {
         if self.is_float() {
             return size_of::<f32>();
@@ -312,10 +320,12 @@ impl Value<'_> {
         &'a self,
         preparation: &Preparation,
         scratch: &'a Scratch,
-    ) -> Option<Weights<'a, u8>> {
-        let constant = self.as_constant()?;
-        let is_packed = preparation.is_restoring();
-        if is_packed { Some(Weights::NONE) } else { Weights::bytes(constant, scratch) }
+    ) -> Result<Weights<'a, u8>, TooLarge> {
+        let weights = match self.as_constant() {
+            Some(_) if preparation.is_restoring() => Some(Weights::NONE),
+            constant => constant.and_then(|it| Weights::bytes(it, scratch)),
+        };
+        weights.ok_or_else(|| self.unreadable())
     }
 
     /// The floats of a constant, to be packed; none of one that has been packed before.
@@ -323,12 +333,12 @@ impl Value<'_> {
         &'a self,
         preparation: &Preparation,
         scratch: &'a Scratch,
-    ) -> Option<Weights<'a, f32>> {
-        let constant = self.as_constant().filter(|_| self.is_float())?;
-        if preparation.is_restoring() {
-            return Some(Weights::NONE);
-        }
-        Weights::floats(constant, self.is_float16(), scratch)
+    ) -> Result<Weights<'a, f32>, TooLarge> {
+        let weights = match self.as_constant().filter(|_| self.is_float()) {
+            Some(_) if preparation.is_restoring() => Some(Weights::NONE),
+            constant => constant.and_then(|it| Weights::floats(it, self.is_float16(), scratch)),
+        };
+        weights.ok_or_else(|| self.unreadable())
     }
 }
 

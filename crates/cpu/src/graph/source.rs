@@ -40,8 +40,8 @@ pub(crate) struct SavedConstant {
 }
 
 impl Sources {
-    /// For one plan: it reads constants while the model is there. Those in pools may have this many
-    /// bytes together.
+    /// For one plan: it reads constants while the model is there. The ledger has to have room for those in
+    /// pools.
     pub(crate) fn of_model(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
         let mut wanted = 0_u64;
         let source = |(name, subgraph): (SubgraphName, &Subgraph)| {
@@ -122,17 +122,7 @@ impl Source {
 
     /// What the model says of an operand's shape.
     pub(crate) fn declared(&self, operand: u32) -> Shape {
-        declared(&self.subgraph, operand)
-    }
-}
-
-/// What a subgraph says of an operand's shape.
-pub(crate) fn declared(subgraph: &Subgraph, operand: u32) -> Shape {
-    let operand = &subgraph.operands[operand as usize];
-    if operand.operand_type.is_scalar() {
-        Shape::known([])
-    } else {
-        Shape::of_model(&operand.dimensions)
+        Shape::declared(&self.subgraph.operands[operand as usize])
     }
 }
 

@@ -1,11 +1,12 @@
 //! [`Weights`]: constants that are looked at once, to be packed.
 
 use super::Constant;
+use crate::lock::lock;
 use bytemuck::Pod;
 use nnhal_kernels::Lines;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Memory to read weights into, used again for the next ones: pages that are there already are
 /// written several times as fast as new ones.
@@ -43,7 +44,7 @@ impl Scratch {
 
     /// For a constant, of which these are the bytes; `None` if the system does not give so much.
     fn take(&self, constant: &Constant<'_>, bytes: usize) -> Option<Buffer<'_>> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = lock(&self.idle).pop();
         let memory = match idle.filter(|memory| memory.bytes() >= bytes) {
             Some(memory) => memory,
             None => {
@@ -69,7 +70,7 @@ impl Buffer<'_> {
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        self.home.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        lock(&self.home.idle).push(memory);
     }
 }
 

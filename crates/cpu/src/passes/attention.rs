@@ -28,11 +28,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         else {
             continue;
         };
-        graph.nodes[results].work = Work::Attention(Box::new(attention));
-        graph.nodes[results].inputs = inputs;
-        for absorbed in before.into_iter().chain([index]) {
-            graph.nodes[absorbed].outputs.clear();
-        }
+        let nodes: Vec<usize> = before.into_iter().chain([index, results]).collect();
+        super::replace(graph, &nodes, Work::Attention(Box::new(attention)), inputs);
     }
     super::remove_absorbed(graph);
 }

@@ -143,9 +143,7 @@ fn join(graph: &mut Graph<'_>) {
         let mut inputs = graph.nodes[index].inputs.clone();
         inputs.extend(others.map(|(_, value)| value));
         // All operands are there when the second one runs.
-        graph.nodes[next].work = Work::Chain(steps);
-        graph.nodes[next].inputs = inputs;
-        graph.nodes[index].outputs.clear();
+        super::replace(graph, &[index, next], Work::Chain(steps), inputs);
     }
     super::remove_absorbed(graph);
 }

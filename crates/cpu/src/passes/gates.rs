@@ -33,18 +33,11 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     let reads = graph.reads();
     for index in 0..graph.nodes.len() {
         let Some(found) = find(graph, &producers, &readers, index) else { continue };
-        let Some(last) = found.nodes.last().copied() else { continue };
         let is_inside = producers[found.x].is_some_and(|it| found.nodes.contains(&it));
         if is_inside || !is_closed(graph, &found.nodes, &reads) {
             continue;
         }
-        let outputs = std::mem::take(&mut graph.nodes[last].outputs);
-        for node in &found.nodes {
-            graph.nodes[*node].outputs.clear();
-        }
-        let (work, inputs) = (found.work, vec![found.x]);
-        let node = &mut graph.nodes[last];
-        *node = Node { place: node.place, work, inputs, outputs };
+        super::replace(graph, &found.nodes, found.work, vec![found.x]);
     }
     super::remove_absorbed(graph);
 }

@@ -2,8 +2,7 @@
 //! reads and writes through what only moves elements: transpositions, views, splits, slices.
 
 use super::strided::{
-    MOST_MOVES, Sources, Strided, contiguous, length, lengths, offsets, part_starts, reshaped,
-    single,
+    MOST_MOVES, Sources, Strided, contiguous, length, offsets, part_starts, reshaped, single,
 };
 use super::{Readers, remove_unread_moves};
 use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work, producers};
@@ -49,7 +48,7 @@ pub(super) fn why_left(graph: &Graph<'_>, node: &Node) -> Option<Why> {
     let products = |node: &Node| match &node.work {
         Work::Matmul(matmul) => matmul.left.starts.len(),
         Work::Operation(AnyOperation::BatchMatmul(_)) => {
-            let lengths = lengths(graph, node.outputs[0]);
+            let lengths = graph.values[node.outputs[0]].lengths();
             lengths.iter().rev().skip(2).fold(1, |product: usize, it| product.saturating_mul(*it))
         }
         _ => 0,
@@ -116,15 +115,15 @@ fn matmul(
     // transposed.
     let (batch, [x_matrix, y_matrix], transposed, activation) = match operation {
         AnyOperation::BatchMatmul(it) => {
-            let (x, y) = (lengths(graph, x), lengths(graph, y));
-            let output = lengths(graph, output);
+            let (x, y) = (graph.values[x].lengths(), graph.values[y].lengths());
+            let output = graph.values[output].lengths();
             let (batch, _) = output.split_last_chunk::<2>()?;
             let transposed = [it.transpose_x, it.transpose_y];
             (batch.to_vec(), [x, y], transposed, FusedActivation::None)
         }
         AnyOperation::FullyConnected(it) => {
             let bias = graph.values[*node.inputs.get(2)?].constant_floats()?;
-            let weights = lengths(graph, y);
+            let weights = graph.values[y].lengths();
             let [_, inputs] = weights[..] else { return None };
             let rows = graph.values[x].elements().checked_div(inputs)?;
             if bias.iter().any(|bias| *bias != 0.0) {
@@ -174,12 +173,12 @@ fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     };
     let Work::Matmul(matmul) = &graph.nodes[index].work else { return };
     let moved = graph.nodes[next].outputs[0];
-    let axes_of_moved = contiguous(&lengths(graph, moved));
+    let axes_of_moved = contiguous(&graph.values[moved].lengths());
     let mut axes = axes_of_moved.clone();
     for (axis, from) in axes_of_moved.into_iter().zip(&transpose.permutation) {
         axes[*from] = axis;
     }
-    let lengths = lengths(graph, product);
+    let lengths = graph.values[product].lengths();
     let Some((batch, _)) = lengths.split_last_chunk::<2>() else { return };
     let Some(axes) = reshaped(&axes, &lengths) else { return };
     let strided = Strided { base: moved, offset: 0, axes };

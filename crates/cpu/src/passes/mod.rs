@@ -153,6 +153,16 @@ fn absorb(graph: &mut Graph<'_>, index: usize, absorbed: usize) -> Vec<ValueId> 
     outputs
 }
 
+/// Puts one node in the place of several, of which the last computes the result.
+fn replace(graph: &mut Graph<'_>, nodes: &[usize], work: Work, inputs: Vec<ValueId>) {
+    let Some((last, before)) = nodes.split_last() else { return };
+    for node in before {
+        graph.nodes[*node].outputs.clear();
+    }
+    graph.nodes[*last].work = work;
+    graph.nodes[*last].inputs = inputs;
+}
+
 /// Removes nodes that compute nothing any more.
 fn remove_absorbed(graph: &mut Graph<'_>) {
     graph.nodes.retain(|node| !node.outputs.is_empty());

@@ -12,7 +12,7 @@
 //! and `d` once or several times, `f` as RSQRT or as a division by SQRT, and what there is one of for each row as a view.
 
 use super::Readers;
-use crate::graph::{Graph, Node, Normalization, ValueId, Work, producers};
+use crate::graph::{Graph, Normalization, ValueId, Work, producers};
 use nnhal_hal::FusedActivation;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
@@ -33,19 +33,12 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         let mut search = Search { graph, producers: &producers, readers: &readers, found: vec![] };
         let Some((normalization, inputs)) = search.containing(index) else { continue };
         let found = search.found;
-        let Some(last) = found.last().copied() else { continue };
         // A factor might be one of the pattern's own values.
         let is_inside = |value: &ValueId| producers[*value].is_some_and(|it| found.contains(&it));
         if !is_closed(graph, &found, &reads) || inputs.iter().any(is_inside) {
             continue;
         }
-        let outputs = std::mem::take(&mut graph.nodes[last].outputs);
-        for node in found {
-            graph.nodes[node].outputs.clear();
-        }
-        let node = &mut graph.nodes[last];
-        *node =
-            Node { place: node.place, work: Work::Normalization(normalization), inputs, outputs };
+        super::replace(graph, &found, Work::Normalization(normalization), inputs);
     }
     super::remove_absorbed(graph);
 }

@@ -63,20 +63,16 @@ fn join(
     layers: [Option<Convolution>; 3],
     shapes: Shapes,
 ) {
-    let mut all = nodes.into_iter().flatten();
-    let (Some(first), Some(last)) = (all.next(), all.next_back()) else { return };
+    let nodes: Vec<usize> = nodes.into_iter().flatten().collect();
+    let [first, _, ..] = nodes[..] else { return };
     let mut inputs: Vec<ValueId> = vec![graph.nodes[first].inputs[0]];
-    for node in nodes.into_iter().flatten() {
-        inputs.extend_from_slice(&graph.nodes[node].inputs[1..]);
+    for node in &nodes {
+        inputs.extend_from_slice(&graph.nodes[*node].inputs[1..]);
     }
     let epilogues = layers.map(|layer| match layer?.elements {
         Elements::Floats { epilogue, .. } => Some(epilogue),
         Elements::Bytes(_) => None,
     });
-    for node in nodes.into_iter().flatten().filter(|node| *node != last) {
-        graph.nodes[node].outputs.clear();
-    }
     let work = Work::SeparableConvolution(Box::new(SeparableConvolution { shapes, epilogues }));
-    graph.nodes[last].work = work;
-    graph.nodes[last].inputs = inputs;
+    super::replace(graph, &nodes, work, inputs);
 }

@@ -20,9 +20,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
             continue;
         }
         let beta = softmax.beta;
-        graph.nodes[next].work = Work::Softmax(MaskedSoftmax { beta, factor });
-        graph.nodes[next].inputs = inputs;
-        graph.nodes[index].outputs.clear();
+        let work = Work::Softmax(MaskedSoftmax { beta, factor });
+        super::replace(graph, &[index, next], work, inputs);
     }
     super::remove_absorbed(graph);
     take_factors(graph);

@@ -79,10 +79,6 @@ pub(super) fn offsets(axis: &Axis) -> Vec<usize> {
     axis.iter().fold(vec![0], along)
 }
 
-pub(super) fn lengths(graph: &Graph<'_>, value: ValueId) -> Vec<usize> {
-    graph.values[value].dimensions.iter().map(|length| *length as usize).collect()
-}
-
 pub(super) fn contiguous(lengths: &[usize]) -> Vec<Axis> {
     let mut stride = 1;
     let mut axes: Vec<Axis> = lengths
@@ -98,8 +94,8 @@ pub(super) fn contiguous(lengths: &[usize]) -> Vec<Axis> {
     axes
 }
 
-/// The same elements in their order under other lengths, if strides can say it. There are elements.
-pub(super) fn reshaped(axes: &[Axis], lengths: &[usize]) -> Option<Vec<Axis>> {
+/// All axes as one, in which those that go on where the next one ends are one.
+pub(super) fn merged(axes: &[Axis]) -> Axis {
     let mut merged: Axis = Vec::new();
     for &(length, stride) in axes.iter().flatten() {
         match merged.last_mut() {
@@ -107,6 +103,12 @@ pub(super) fn reshaped(axes: &[Axis], lengths: &[usize]) -> Option<Vec<Axis>> {
             _ => merged.push((length, stride)),
         }
     }
+    merged
+}
+
+/// The same elements in their order under other lengths, if strides can say it. There are elements.
+pub(super) fn reshaped(axes: &[Axis], lengths: &[usize]) -> Option<Vec<Axis>> {
+    let mut merged = merged(axes);
     let mut rest = (1, 1);
     let mut result = Vec::with_capacity(lengths.len());
     for &length in lengths.iter().rev() {
@@ -134,7 +136,8 @@ impl Strided {
     /// A value, looked at through at most this many of the nodes that compute it.
     pub(super) fn of(sources: &Sources<'_, '_>, value: ValueId, most_moves: usize) -> Self {
         let Sources { graph, producers, splits } = sources;
-        let own = || Self { base: value, offset: 0, axes: contiguous(&lengths(graph, value)) };
+        let lengths = || graph.values[value].lengths();
+        let own = || Self { base: value, offset: 0, axes: contiguous(&lengths()) };
         let Some(node) = producers[value].filter(|_| most_moves > 0) else { return own() };
         let node = &graph.nodes[node];
         let Some(input) = node.inputs.first() else { return own() };
@@ -142,7 +145,7 @@ impl Strided {
         match &node.work {
             Work::View => {
                 let shown = shown();
-                let axes = reshaped(&shown.axes, &lengths(graph, value));
+                let axes = reshaped(&shown.axes, &lengths());
                 axes.map_or_else(own, |axes| Self { axes, ..shown })
             }
             Work::Operation(AnyOperation::Transpose(transpose)) => {
@@ -151,16 +154,16 @@ impl Strided {
                 Self { axes: axes.collect(), ..shown }
             }
             Work::Copy(copy) => {
-                let axes = reshaped(std::slice::from_ref(&copy.axes), &lengths(graph, value));
+                let axes = reshaped(std::slice::from_ref(&copy.axes), &lengths());
                 axes.map_or_else(own, |axes| Self { base: *input, offset: copy.offset, axes })
             }
             Work::Operation(AnyOperation::Split(split)) => {
                 let before = splits.get(&value).copied().unwrap_or_default();
-                let length = lengths(graph, value)[split.axis];
+                let length = lengths()[split.axis];
                 shown().part(split.axis, before, length).unwrap_or_else(own)
             }
             Work::Operation(AnyOperation::Slice(slice)) => {
-                let mut parts = slice.begins.iter().zip(lengths(graph, value)).enumerate();
+                let mut parts = slice.begins.iter().zip(lengths()).enumerate();
                 let part = |shown: Self, (axis, (begin, length)): (usize, (&u32, usize))| {
                     shown.part(axis, *begin as usize, length)
                 };

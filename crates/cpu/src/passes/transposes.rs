@@ -1,7 +1,7 @@
 //! TRANSPOSEs that follow each other, with views and parts between them, are one copy, or a view.
 
 use super::remove_unread_moves;
-use super::strided::{MOST_MOVES, Sources, Strided, part_starts};
+use super::strided::{MOST_MOVES, Sources, Strided, merged, part_starts};
 use crate::graph::{Copy, Graph, ValueId, Work, producers};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_ops::AnyOperation;
@@ -41,8 +41,7 @@ fn moved(sources: &Sources<'_, '_>, index: usize) -> Option<(Work, ValueId)> {
     // It goes back farthest. What is a single copy already is left as the operation that it is.
     let farthest = all.first().filter(|it| copies(sources, output, it.base) > 1)?;
     let copy = farthest.copy();
-    let has_kernel = matches!(graph.values[output].element_size(), 1 | 2 | 4 | 8)
-        && copy.axes.len() <= StridedCopy::MOST_AXES;
+    let has_kernel = copy.axes.len() <= StridedCopy::MOST_AXES;
     has_kernel.then_some((Work::Copy(copy), farthest.base))
 }
 
@@ -60,15 +59,8 @@ fn copies(sources: &Sources<'_, '_>, mut value: ValueId, base: ValueId) -> usize
 }
 
 impl Strided {
-    /// The copy that makes the value of what it comes from. Axes that go on where the next one ends are one.
+    /// The copy that makes the value of what it comes from.
     fn copy(&self) -> Copy {
-        let mut axes: Vec<(usize, usize)> = Vec::new();
-        for &(length, stride) in self.axes.iter().flatten() {
-            match axes.last_mut() {
-                Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
-                _ => axes.push((length, stride)),
-            }
-        }
-        Copy { offset: self.offset, axes }
+        Copy { offset: self.offset, axes: merged(&self.axes) }
     }
 }

@@ -3,7 +3,7 @@
 use super::Plan;
 use super::arena::{Parts, StepMemory};
 use crate::why::Why;
-use nnhal_driver::{Budget, EngineError, Ledger, Observer, OperationPlace};
+use nnhal_driver::{Budget, EngineError, Ledger, Observer};
 use nnhal_kernels::{PreparedKernel, Team, WrongValue, for_each_slice};
 use nnhal_ops::{OperationError, Subject};
 use std::fmt;
@@ -46,23 +46,23 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct Prepared<K> {
     pub(super) kernel: K,
-    pub(super) place: OperationPlace,
     /// By input of the kernel, which argument of the operation it is; of kernels that refuse values.
     pub(super) subjects: Vec<Subject>,
 }
 
 impl<K: PreparedKernel> Kernel for Prepared<K> {
     fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let place = memory.step.place;
         let mut parts = Parts::default();
         memory.split(&mut parts);
         let operands = nnhal_kernels::Operands::new(&parts.inputs, parts.written);
         self.kernel.run_on(run.team, operands).map_err(|wrong| {
             let WrongValue { input, what, found, expected } = wrong;
-            let operation = self.place.operation_type;
+            let operation = place.operation_type;
             let subject = self.subjects.get(input).cloned();
             let subject = subject.unwrap_or(Subject::Input(input, ""));
             let error = OperationError { operation, subject, what, found, expected };
-            EngineError::operation(self.place, error.into())
+            EngineError::operation(place, error.into())
         })
     }
 
@@ -96,21 +96,6 @@ pub(crate) struct Run<'run> {
 pub(crate) const ELEMENTS_BY_THREAD: usize = 16 << 10;
 
 impl Run<'_> {
-    /// Writes what `function` makes of each element: on all threads if they are many, and as long as they
-    /// are wanted.
-    pub(crate) fn map<T: Copy + Sync, U: Send>(
-        &mut self,
-        input: &[T],
-        output: &mut [U],
-        function: impl Fn(T) -> U + Sync,
-    ) {
-        for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |start, part| {
-            for (output, input) in part.iter_mut().zip(&input[start..]) {
-                *output = function(*input);
-            }
-        });
-    }
-
     /// Copies as many elements as there are: on all threads if they are many, and as long as they are
     /// wanted.
     ///

@@ -1,7 +1,7 @@
 //! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
 
 use super::{Caller, Draft};
-use crate::graph::{Graph, Node, Origin, ValueId, Work, parts};
+use crate::graph::{Graph, Node, Origin, ValueId, Work, parts, producers};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
 
@@ -36,12 +36,8 @@ impl Layout {
         let own = |buffer| Place { buffer, offset: 0, stride: None };
         let mut layout = Self { places: (0..graph.values.len()).map(own).collect() };
         let reads = graph.reads();
-        let mut producers = vec![None; graph.values.len()];
-        for node in &graph.nodes {
-            for output in &node.outputs {
-                producers[*output] = Some(node);
-            }
-        }
+        let producers = producers(graph).into_iter().map(|it| Some(&graph.nodes[it?]));
+        let producers: Vec<Option<&Node>> = producers.collect();
         // From the last one to the first: where the output goes is settled before its parts are.
         for node in graph.nodes.iter().rev() {
             match &node.work {

@@ -2,6 +2,7 @@
 
 use super::{Builder, Draft, lower};
 use crate::graph::{Graph, Node};
+use crate::lock::lock;
 use bytes::Bytes;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
 use nnhal_hal::memory::WeightPool;
@@ -164,10 +165,6 @@ impl MemoryLimit for KernelMemory {
         let taken = lock(&self.held).grow(bytes as u64, MemoryUse::Weights);
         taken.map_err(|_| self.left())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn length(parts: &[&[u8]]) -> usize {

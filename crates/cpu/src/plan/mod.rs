@@ -291,10 +291,21 @@ impl Draft {
     ) -> Self {
         Self {
             place: node.place,
-            kernel: Box::new(Prepared { kernel, place: node.place, subjects: Vec::new() }),
+            kernel: Box::new(Prepared { kernel, subjects: Vec::new() }),
             inputs: inputs.into_iter().map(Operand::Value).collect(),
             outputs: node.outputs.clone(),
         }
+    }
+
+    /// As [`Self::new`], of the first two arguments; `prepare` gives the kernel for their shapes.
+    pub(crate) fn of_pair<K: PreparedKernel + 'static>(
+        graph: &Graph<'_>,
+        node: &Node,
+        prepare: impl FnOnce([&[usize]; 2]) -> K,
+    ) -> Self {
+        let inputs = [node.inputs[0], node.inputs[1]];
+        let shapes = inputs.map(|id| graph.values[id].lengths());
+        Self::new(node, prepare(shapes.each_ref().map(Vec::as_slice)), inputs)
     }
 
     /// As [`Self::new`], of these arguments of the operation, which have values that the kernel may
@@ -307,7 +318,7 @@ impl Draft {
     ) -> Self {
         let subjects = positions.iter().map(|at| graph.input(node, *at).subject()).collect();
         let inputs = positions.iter().map(|at| Operand::Value(node.inputs[*at])).collect();
-        let kernel = Box::new(Prepared { kernel, place: node.place, subjects });
+        let kernel = Box::new(Prepared { kernel, subjects });
         Self { place: node.place, kernel, inputs, outputs: node.outputs.clone() }
     }
 }
@@ -355,6 +366,11 @@ impl Builder<'_, '_> {
     /// Elements from one row along the last axis of a value to the next, if there are gaps between.
     pub(crate) fn row_stride(&self, value: ValueId) -> Option<usize> {
         self.layout.places[value].stride
+    }
+
+    /// The same, of a value whose rows have this many elements.
+    pub(crate) fn pixel_stride(&self, value: ValueId, length: usize) -> usize {
+        self.row_stride(value).unwrap_or(length)
     }
 
     fn location(

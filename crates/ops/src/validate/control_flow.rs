@@ -198,11 +198,8 @@ impl<'a> Subgraphs<'a> {
     }
 
     fn member(&self, party: Party, name: SubgraphName, operand: u32) -> Member<'a> {
-        let place = match name {
-            SubgraphName::Main => 0,
-            SubgraphName::Referenced(index) => index + 1,
-        };
-        let extra_params = self.extra_params.get(place).map_or(0, |it| it[operand as usize]);
+        let extra_params =
+            self.extra_params.get(name.position()).map_or(0, |it| it[operand as usize]);
         Member { party, operand: &self.graph(name).operands[operand as usize], extra_params }
     }
 }

@@ -142,10 +142,7 @@ impl ValidModel {
     }
 
     fn knowledge(&self, subgraph: SubgraphName) -> &Knowledge {
-        match subgraph {
-            SubgraphName::Main => &self.0.knowledge[0],
-            SubgraphName::Referenced(index) => &self.0.knowledge[index + 1],
-        }
+        &self.0.knowledge[subgraph.position()]
     }
 }
 
@@ -159,11 +156,7 @@ impl Knowledge {
                 (index, OperandError::Unreadable { pool, error })
             })?;
             knowledge.constants.push(constant);
-            knowledge.shapes.push(if operand.operand_type.is_scalar() {
-                Shape::known([])
-            } else {
-                Shape::of_model(&operand.dimensions)
-            });
+            knowledge.shapes.push(Shape::declared(operand));
         }
         Ok(knowledge)
     }

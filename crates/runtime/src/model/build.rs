@@ -386,12 +386,7 @@ impl ModelBuilder {
                 OperandLifeTime::NoValue => Value::Omitted,
                 _ => Value::NotKnown,
             };
-            let shape = if operand.operand_type.is_scalar() {
-                Shape::known([])
-            } else {
-                Shape::of_model(&operand.dimensions)
-            };
-            ArgumentSource { operand, shape, value }
+            ArgumentSource { operand, shape: Shape::declared(operand), value }
         };
         let (inputs, outputs) = (&operation.inputs, &operation.outputs);
         let call = Call::new(

@@ -1,6 +1,5 @@
 //! From one type of element to another: QUANTIZE, DEQUANTIZE and CAST.
 
-use super::softmax::around;
 use crate::graph::{Argument, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -35,7 +34,7 @@ pub(super) fn dequantizing(
     let (set, quantization) = (builder.settings.instruction_set, input.quantization());
     let inputs = [node.inputs[0]];
     if let ExtraParams::ChannelQuant(quant) = &input.operand.extra_params {
-        let [_, _, inner] = around(&input, quant.channel_dim as usize);
+        let [_, _, inner] = input.around(quant.channel_dim as usize);
         let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels")?;
         return Ok(Draft::new(node, DequantizeChannels::prepare(set, inner, scales), inputs));
     }

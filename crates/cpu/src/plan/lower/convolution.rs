@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use crate::graph::{self, Argument, Convolution, Node, ValueId, elements_before};
+use crate::graph::{self, Argument, Convolution, Node, Weights, elements_before};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
@@ -10,11 +10,12 @@ use nnhal_kernels::depthwise::float::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use nnhal_kernels::grouped_convolution::float::GroupedConvolution;
 use nnhal_kernels::separable_convolution::float::SeparableConvolution;
-use nnhal_kernels::transposed_convolution::{self, float::TransposedConvolution};
+use nnhal_kernels::transposed_convolution::float::TransposedConvolution;
 use nnhal_kernels::unpacked_convolution::float::UnpackedConvolution;
 use nnhal_kernels::{Epilogue, OfImages, PixelStrides, Preparation, TooLarge};
 use nnhal_ops::operations::Conv3d;
 use nnhal_ops::rules::activation_range;
+use std::borrow::Cow;
 
 /// The epilogue of a kernel for floats.
 pub(super) fn float_epilogue(epilogue: graph::Epilogue) -> Epilogue {
@@ -31,12 +32,25 @@ pub(super) fn float_epilogue(epilogue: graph::Epilogue) -> Epilogue {
 /// The distances of pixels of a node whose first input is the image and whose fourth one is the residual, if
 /// there is one. What is contiguous has the channels of the shape, whatever its last length is.
 pub(super) fn strides(builder: &Builder<'_, '_>, node: &Node, shape: &Shape) -> PixelStrides {
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
+    let residual = node.inputs.get(3);
     PixelStrides {
-        input: stride(node.inputs[0], shape.input_channels),
-        residual: node.inputs.get(3).map_or(0, |it| stride(*it, shape.output_channels)),
-        output: stride(node.outputs[0], shape.output_channels),
+        input: builder.pixel_stride(node.inputs[0], shape.input_channels),
+        residual: residual.map_or(0, |it| builder.pixel_stride(*it, shape.output_channels)),
+        output: builder.pixel_stride(node.outputs[0], shape.output_channels),
     }
+}
+
+/// The filter of floats that is this input of a node, to be packed, and the bias behind it.
+fn constants<'a>(
+    builder: &'a Builder<'_, '_>,
+    node: &Node,
+    filter: usize,
+    preparation: &Preparation,
+) -> Result<(Weights<'a, f32>, Cow<'a, [f32]>), TooLarge> {
+    let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let bias = value(filter + 1);
+    let filter = value(filter).weight_floats(preparation, &builder.scratch)?;
+    Ok((filter, bias.constant_floats().ok_or_else(|| bias.unreadable())?))
 }
 
 pub(super) fn lower(
@@ -62,9 +76,7 @@ pub(super) fn lower(
         let kernel = OfImages { kernel, strides };
         return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
     }
-    let weights = value(1).weight_floats(preparation, &builder.scratch);
-    let filter = weights.ok_or_else(|| value(1).unreadable())?;
-    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let (filter, bias) = constants(builder, node, 1, preparation)?;
     let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let inputs = [node.inputs[0]].into_iter().chain(node.inputs.get(3).copied());
     if *is_depthwise {
@@ -138,19 +150,11 @@ pub(super) fn volumes(
         let found = "mostly over padding, or large".to_owned();
         return Err(Why::Form { what: "the filter", found, expected: "mostly over volumes" });
     }
-    let value = |position: usize| &builder.graph.values[node.inputs[position]];
-    let weights = value(1).weight_floats(preparation, &builder.scratch);
-    let filter = weights.ok_or_else(|| value(1).unreadable())?;
-    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let (filter, bias) = constants(builder, node, 1, preparation)?;
     let epilogue = float_epilogue(graph::Epilogue::Clamp(convolution.activation));
     let layer = Layer { filter: &filter, bias: &bias, epilogue };
     let kernel = Convolution3d::prepare(depth, &plane, layer, preparation)?;
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
-    let strides = PixelStrides {
-        input: stride(node.inputs[0], channels),
-        residual: 0,
-        output: stride(node.outputs[0], output[4]),
-    };
+    let strides = strides(builder, node, &plane);
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
 }
 
@@ -161,8 +165,6 @@ pub(super) fn separable(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let graph::SeparableConvolution { shapes, epilogues } = convolution;
-    let value = |position: usize| &builder.graph.values[node.inputs[position]];
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
     // Where the filter of each convolution is among the inputs, and behind it the bias.
     let mut next = 1;
     let positions = epilogues.map(|epilogue| {
@@ -173,26 +175,20 @@ pub(super) fn separable(
     });
     let residual = node.inputs.get(next).copied();
     // Of all three: a kernel packs them one after the other.
-    let mut constants = Vec::new();
+    let mut packed = Vec::new();
     for (position, epilogue) in positions.into_iter().flatten() {
-        let filter = value(position).weight_floats(preparation, &builder.scratch);
-        let filter = filter.ok_or_else(|| value(position).unreadable())?;
-        let bias = value(position + 1).constant_floats();
-        let bias = bias.ok_or_else(|| value(position + 1).unreadable())?;
-        constants.push((filter, bias, epilogue));
+        let (filter, bias) = constants(builder, node, position, preparation)?;
+        packed.push((filter, bias, epilogue));
     }
-    let mut layers = constants.iter().map(|(filter, bias, epilogue)| Layer {
-        filter,
-        bias,
-        epilogue: *epilogue,
-    });
+    let mut layers =
+        packed.iter().map(|(filter, bias, epilogue)| Layer { filter, bias, epilogue: *epilogue });
     let layers = positions.map(|position| position.and_then(|_| layers.next()));
     let image = shapes.before.as_ref().unwrap_or(&shapes.depthwise);
     let output_channels = shapes.behind.as_ref().unwrap_or(&shapes.depthwise).output_channels;
     let strides = PixelStrides {
-        input: stride(node.inputs[0], image.input_channels),
-        residual: residual.map_or(0, |residual| stride(residual, output_channels)),
-        output: stride(node.outputs[0], output_channels),
+        input: builder.pixel_stride(node.inputs[0], image.input_channels),
+        residual: residual.map_or(0, |it| builder.pixel_stride(it, output_channels)),
+        output: builder.pixel_stride(node.outputs[0], output_channels),
     };
     let kernel = SeparableConvolution::prepare(shapes, strides.input, layers, preparation)?;
     let inputs = [node.inputs[0]].into_iter().chain(residual);
@@ -207,27 +203,10 @@ pub(super) fn transposed(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let graph::TransposedConvolution { shape, .. } = convolution;
-    let value = |position: usize| &builder.graph.values[node.inputs[position]];
-    let strides = transposed_strides(builder, node, shape);
-    let weights = value(1).weight_floats(preparation, &builder.scratch);
-    let filter = weights.ok_or_else(|| value(1).unreadable())?;
-    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let strides = strides(builder, node, shape);
+    let (filter, bias) = constants(builder, node, 1, preparation)?;
     let layer = Layer { filter: &filter, bias: &bias, epilogue: float_epilogue(epilogue) };
     let PixelStrides { input, output, .. } = strides;
     let kernel = TransposedConvolution::prepare(shape, [input, output], layer, preparation)?;
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))
-}
-
-/// The distances of pixels of a node whose first input is the image.
-pub(super) fn transposed_strides(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    shape: &transposed_convolution::Shape,
-) -> PixelStrides {
-    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
-    PixelStrides {
-        input: stride(node.inputs[0], shape.input_channels),
-        residual: 0,
-        output: stride(node.outputs[0], shape.output_channels),
-    }
 }

@@ -1,5 +1,6 @@
 //! What is computed element by element.
 
+use super::{integers, of_byte};
 use crate::graph::{Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -53,34 +54,24 @@ pub(super) fn arithmetic(
     let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
     let output = builder.graph.output(node, 0);
     let set = builder.settings.instruction_set;
-    let shapes = [&*a.lengths(), &*b.lengths()];
     let (inputs, to) = ([a, b].map(|it| it.quantization()), output.quantization());
     let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
     let range = output.stored_range(arithmetic.activation, FLOATS_OR_INTEGERS)?;
     let sign = match arithmetic.operator {
+        Operator::Add => Sign::Plus,
         Operator::Sub => Sign::Minus,
-        _ => Sign::Plus,
+        Operator::Mul => {
+            return Ok(of_byte!(is_signed, T => {
+                let product = QuantizedProduct::<T>::new(set, inputs, to, range);
+                Draft::of_pair(builder.graph, node, |shapes| Pairs::prepare(set, shapes, product))
+            }));
+        }
+        Operator::Div => return Err(output.of_other_type("floats or TENSOR_INT32")),
     };
-    let of = node.inputs[..2].iter().copied();
-    Ok(match (arithmetic.operator, is_signed) {
-        (Operator::Add | Operator::Sub, false) => {
-            let sum = QuantizedSum::<u8>::new(set, inputs, to, sign, range);
-            Draft::new(node, Pairs::prepare(set, shapes, sum), of)
-        }
-        (Operator::Add | Operator::Sub, true) => {
-            let sum = QuantizedSum::<i8>::new(set, inputs, to, sign, range);
-            Draft::new(node, Pairs::prepare(set, shapes, sum), of)
-        }
-        (Operator::Mul, false) => {
-            let product = QuantizedProduct::<u8>::new(set, inputs, to, range);
-            Draft::new(node, Pairs::prepare(set, shapes, product), of)
-        }
-        (Operator::Mul, true) => {
-            let product = QuantizedProduct::<i8>::new(set, inputs, to, range);
-            Draft::new(node, Pairs::prepare(set, shapes, product), of)
-        }
-        (Operator::Div, _) => return Err(output.of_other_type("floats or TENSOR_INT32")),
-    })
+    Ok(of_byte!(is_signed, T => {
+        let sum = QuantizedSum::<T>::new(set, inputs, to, sign, range);
+        Draft::of_pair(builder.graph, node, |shapes| Pairs::prepare(set, shapes, sum))
+    }))
 }
 
 pub(super) fn extreme(
@@ -90,8 +81,10 @@ pub(super) fn extreme(
 ) -> Result<Draft, Why> {
     let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
     let output = builder.graph.output(node, 0);
-    if [a, b].iter().all(|it| it.operand.quantized_as() == output.operand.quantized_as()) {
-        return super::integers::extreme(builder, node, which);
+    if [a, b].iter().all(|it| it.operand.quantized_as() == output.operand.quantized_as())
+        && let Some(function) = integers::function(&which.into())
+    {
+        return integers::paired(builder, node, function);
     }
     let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
     let choice = match which {
@@ -100,33 +93,20 @@ pub(super) fn extreme(
     };
     let set = builder.settings.instruction_set;
     let tables = [a, b].map(|it| recoding(&it, &output).map(|table| TableMap::prepare(set, table)));
-    let shapes = [&*a.lengths(), &*b.lengths()];
-    let of = node.inputs[..2].iter().copied();
-    Ok(if is_signed {
-        Draft::new(node, Pairs::prepare(set, shapes, Recoded::<i8>::new(tables, choice)), of)
-    } else {
-        Draft::new(node, Pairs::prepare(set, shapes, Recoded::<u8>::new(tables, choice)), of)
-    })
+    Ok(of_byte!(is_signed, T => {
+        let recoded = Recoded::<T>::new(tables, choice);
+        Draft::of_pair(builder.graph, node, |shapes| Pairs::prepare(set, shapes, recoded))
+    }))
 }
 
 pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     let [input, alpha] = [0, 1].map(|position| builder.graph.input(node, position));
     let output = builder.graph.output(node, 0);
     let set = builder.settings.instruction_set;
-    let shapes = [&*input.lengths(), &*alpha.lengths()];
     let (inputs, to) = ([input, alpha].map(|it| it.quantization()), output.quantization());
-    let of = node.inputs[..2].iter().copied();
-    Ok(if output.is_signed("floats or 8-bit integers")? {
-        Draft::new(
-            node,
-            Pairs::prepare(set, shapes, QuantizedPrelu::<i8>::new(set, inputs, to)),
-            of,
-        )
-    } else {
-        Draft::new(
-            node,
-            Pairs::prepare(set, shapes, QuantizedPrelu::<u8>::new(set, inputs, to)),
-            of,
-        )
-    })
+    let is_signed = output.is_signed("floats or 8-bit integers")?;
+    Ok(of_byte!(is_signed, T => {
+        let prelu = QuantizedPrelu::<T>::new(set, inputs, to);
+        Draft::of_pair(builder.graph, node, |shapes| Pairs::prepare(set, shapes, prelu))
+    }))
 }

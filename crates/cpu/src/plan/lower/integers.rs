@@ -5,7 +5,8 @@ use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::ElementType;
 use nnhal_kernels::elementwise::{IntegerFunction, IntegerMap, IntegerUnary, Integers};
-use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::arithmetic::Operator;
 use nnhal_ops::operations::elementwise::Elementwise;
 use nnhal_ops::operations::extension::binary::Binary;
 use nnhal_ops::operations::extension::division::Division;
@@ -17,67 +18,39 @@ fn stored(argument: Argument<'_>) -> Result<ElementType, Why> {
     elements.ok_or_else(|| argument.of_other_type("integers"))
 }
 
-pub(super) fn arithmetic(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    arithmetic: &Arithmetic,
-) -> Result<Draft, Why> {
-    paired(
-        builder,
-        node,
-        match arithmetic.operator {
+/// The function of two integers that an operation is; `None` of others.
+pub(super) fn function(operation: &AnyOperation) -> Option<IntegerFunction> {
+    Some(match operation {
+        AnyOperation::Arithmetic(it) => match it.operator {
             Operator::Add => IntegerFunction::Add,
             Operator::Sub => IntegerFunction::Sub,
             Operator::Mul => IntegerFunction::Mul,
             Operator::Div => IntegerFunction::FloorDiv,
         },
-    )
+        AnyOperation::MaximumMinimum(MaximumMinimum::Maximum) => IntegerFunction::Maximum,
+        AnyOperation::MaximumMinimum(MaximumMinimum::Minimum) => IntegerFunction::Minimum,
+        AnyOperation::Division(Division::Div) => IntegerFunction::Div,
+        AnyOperation::Division(Division::FloorDiv) => IntegerFunction::FloorDiv,
+        AnyOperation::Division(Division::FloorMod) => IntegerFunction::FloorMod,
+        AnyOperation::Binary(Binary::And) => IntegerFunction::And,
+        AnyOperation::Binary(Binary::Xor) => IntegerFunction::Xor,
+        AnyOperation::Binary(Binary::ShiftLeft) => IntegerFunction::ShiftLeft,
+        AnyOperation::Binary(Binary::ShiftRight) => IntegerFunction::ShiftRight,
+        _ => return None,
+    })
 }
 
 /// Of integers that are all quantized alike, if they are quantized.
-pub(super) fn extreme(
+pub(super) fn paired(
     builder: &Builder<'_, '_>,
     node: &Node,
-    which: MaximumMinimum,
+    function: IntegerFunction,
 ) -> Result<Draft, Why> {
-    let function = match which {
-        MaximumMinimum::Maximum => IntegerFunction::Maximum,
-        MaximumMinimum::Minimum => IntegerFunction::Minimum,
-    };
-    paired(builder, node, function)
-}
-
-pub(super) fn quotient(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    division: Division,
-) -> Result<Draft, Why> {
-    let function = match division {
-        Division::Div => IntegerFunction::Div,
-        Division::FloorDiv => IntegerFunction::FloorDiv,
-        Division::FloorMod => IntegerFunction::FloorMod,
-    };
-    paired(builder, node, function)
-}
-
-pub(super) fn binary(builder: &Builder<'_, '_>, node: &Node, binary: Binary) -> Result<Draft, Why> {
-    let function = match binary {
-        Binary::And => IntegerFunction::And,
-        Binary::Xor => IntegerFunction::Xor,
-        Binary::ShiftLeft => IntegerFunction::ShiftLeft,
-        Binary::ShiftRight => IntegerFunction::ShiftRight,
-        Binary::Atan2 | Binary::Pow => return Err(Why::Operation),
-    };
-    paired(builder, node, function)
-}
-
-fn paired(builder: &Builder<'_, '_>, node: &Node, function: IntegerFunction) -> Result<Draft, Why> {
     let elements = stored(builder.graph.output(node, 0))?;
-    let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
-    let shapes = shapes.each_ref().map(Vec::as_slice);
     let set = builder.settings.instruction_set;
-    let kernel = Integers::prepare(set, shapes, function, elements);
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
+    Ok(Draft::of_pair(builder.graph, node, |shapes| {
+        Integers::prepare(set, shapes, function, elements)
+    }))
 }
 
 pub(super) fn elementwise(

@@ -26,10 +26,10 @@ pub(super) fn comparison(
     let elements = a.element_type().ok_or_else(|| a.of_other_type("real numbers"))?;
     let quantizations = (a.is_quantized() && a.operand.quantized_as() != b.operand.quantized_as())
         .then(|| [a, b].map(|it| it.quantization()));
-    let (set, shapes) = (builder.settings.instruction_set, [a.lengths(), b.lengths()]);
-    let shapes = shapes.each_ref().map(Vec::as_slice);
-    let kernel = Compare::prepare(set, shapes, comparison, elements, quantizations);
-    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
+    let set = builder.settings.instruction_set;
+    Ok(Draft::of_pair(builder.graph, node, |shapes| {
+        Compare::prepare(set, shapes, comparison, elements, quantizations)
+    }))
 }
 
 pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) -> Draft {
@@ -37,28 +37,16 @@ pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) 
     let function = match logical {
         Logical::And => TruthFunction::And,
         Logical::Or => TruthFunction::Or,
-        Logical::Not => {
-            return Draft::new(node, Not { set }, [node.inputs[0]]);
-        }
+        Logical::Not => return Draft::new(node, Not { set }, [node.inputs[0]]),
     };
-    let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
-    let shapes = shapes.each_ref().map(Vec::as_slice);
-    let kernel = Pairs::prepare(set, shapes, function);
-    Draft::new(node, kernel, node.inputs[..2].iter().copied())
+    Draft::of_pair(builder.graph, node, |shapes| Pairs::prepare(set, shapes, function))
 }
 
 /// Choices that are quantized in other ways than the output are brought to its way, if they are to be.
-pub(super) fn select(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    is_recoded: bool,
-) -> Result<Draft, Why> {
+pub(super) fn select(builder: &Builder<'_, '_>, node: &Node, is_recoded: bool) -> Draft {
     let values = &builder.graph.values;
     let output = builder.graph.output(node, 0);
     let element_size = output.element_size();
-    if !matches!(element_size, 1 | 2 | 4 | 8) {
-        return Err(output.of_other_type("elements of 1, 2, 4 or 8 bytes"));
-    }
     let set = builder.settings.instruction_set;
     let table = |id: usize| {
         let table = (is_recoded && element_size == 1).then(|| recoding(&values[id], &output));
@@ -68,5 +56,5 @@ pub(super) fn select(
     let shapes = [0, 1, 2].map(|position| builder.graph.input(node, position).lengths());
     let shapes = shapes.each_ref().map(Vec::as_slice);
     let kernel = Select::prepare(set, shapes, element_size, tables);
-    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
+    Draft::new(node, kernel, node.inputs[..3].iter().copied())
 }

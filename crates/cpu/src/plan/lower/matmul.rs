@@ -17,7 +17,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let Matmul { sizes, left, right, output, epilogue } = matmul.clone();
     let output = output.unwrap_or_else(|| {
         let [rows, columns, _] = sizes;
-        let row_stride = builder.row_stride(node.outputs[0]).unwrap_or(columns);
+        let row_stride = builder.pixel_stride(node.outputs[0], columns);
         let starts = (0..left.starts.len()).map(|index| index * rows * row_stride).collect();
         Layout { starts, row_stride, transposed: false }
     });

@@ -30,8 +30,21 @@ use nnhal_driver::{EngineError, MemoryUse};
 use nnhal_kernels::elementwise::IntegerUnary;
 use nnhal_kernels::{Preparation, TooLarge};
 use nnhal_ops::AnyOperation;
-use nnhal_ops::operations::extension::binary::Binary;
 use nnhal_ops::operations::extension::unary::Unary;
+
+/// The value of `$work`, in which `$T` is the type of 8-bit integers, which are signed or are not.
+macro_rules! of_byte {
+    ($is_signed:expr, $T:ident => $work:expr) => {
+        if $is_signed {
+            type $T = i8;
+            $work
+        } else {
+            type $T = u8;
+            $work
+        }
+    };
+}
+use of_byte;
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one. What passes
 /// have made has one: they ask for no more than kernels do.
@@ -98,7 +111,7 @@ fn fast(
     }
     match operation {
         AnyOperation::Concatenation(_) if is_joined(builder, node) => Ok(Vec::new()),
-        AnyOperation::Split(split) => movement::split(builder, node, split),
+        AnyOperation::Split(split) => Ok(movement::split(builder, node, split)),
         _ => match recurrent::lower(builder, node, operation, preparation) {
             Some(draft) => Ok(vec![draft?]),
             None => Ok(vec![one(builder, node, operation, preparation)?]),
@@ -116,21 +129,22 @@ fn one(
     let output = &builder.graph.values[node.outputs[0]];
     let is_integer = output.integer_type().is_some();
     let is_float = node.inputs.first().is_some_and(|id| builder.graph.values[*id].is_float());
+    let is_of_integers = is_integer
+        || !is_float && matches!(operation, AnyOperation::Binary(_) | AnyOperation::Division(_));
+    if is_of_integers && let Some(function) = integers::function(operation) {
+        return integers::paired(builder, node, function);
+    }
     match operation {
         AnyOperation::ArgMinMax(it) => rows::extremes(builder, node, it),
-        AnyOperation::Arithmetic(it) if is_integer => integers::arithmetic(builder, node, it),
         AnyOperation::Arithmetic(it) if !is_float => elementwise::arithmetic(builder, node, it),
         AnyOperation::BatchMatmul(it) if !is_float => {
             matmul::quantized(builder, node, it, preparation)
         }
         AnyOperation::BatchSpace(it) => rearrange::batch_space(builder, node, it),
-        AnyOperation::Binary(it) if !matches!(it, Binary::Atan2 | Binary::Pow) => {
-            integers::binary(builder, node, *it)
-        }
         // Integers that a type does not hold become the nearest that it does.
         AnyOperation::Cast(_) => conversion::cast(builder, node, true),
-        AnyOperation::ChannelShuffle(it) => rearrange::channel_shuffle(builder, node, it),
-        AnyOperation::Choice(_) => logic::select(builder, node, false),
+        AnyOperation::ChannelShuffle(it) => Ok(rearrange::channel_shuffle(builder, node, it)),
+        AnyOperation::Choice(_) => Ok(logic::select(builder, node, false)),
         AnyOperation::Comparison(it) => logic::comparison(builder, node, *it),
         AnyOperation::Concatenation(it) => {
             movement::concatenation(builder, node, it.axis, parts(builder.graph, node))
@@ -145,17 +159,16 @@ fn one(
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
-        AnyOperation::Division(it) if !is_float => integers::quotient(builder, node, *it),
         AnyOperation::DynamicConv2d(it) => dynamic::convolution(builder, node, it, preparation),
         AnyOperation::DynamicFullyConnected(it) => {
             dynamic::fully_connected(builder, node, it, preparation)
         }
         AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
-        AnyOperation::DynamicUpdateSlice(_) => movement::update_slice(builder, node),
+        AnyOperation::DynamicUpdateSlice(_) => Ok(movement::update_slice(builder, node)),
         AnyOperation::Elementwise(it) if is_integer => integers::elementwise(builder, node, *it),
-        AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
+        AnyOperation::EmbeddingLookup(_) => Ok(rows::embedding_lookup(builder, node)),
         AnyOperation::Fill(it) => Ok(movement::fill(builder, node, it)),
-        AnyOperation::Gather(it) => rows::gathering(builder, node, it),
+        AnyOperation::Gather(it) => Ok(rows::gathering(builder, node, it)),
         AnyOperation::GatherNd(_) => rows::gathering_parts(builder, node),
         AnyOperation::HashtableLookup(_) => Ok(rows::hashtable_lookup(builder, node)),
         AnyOperation::InstanceNormalization(it) => normalization::instance(builder, node, it),
@@ -165,11 +178,10 @@ fn one(
         }
         AnyOperation::LogSoftmax(it) => softmax::lower(builder, node, it.beta, it.axis, true),
         AnyOperation::Logical(it) => Ok(logic::logical(builder, node, *it)),
-        AnyOperation::MaximumMinimum(it) if is_integer => integers::extreme(builder, node, *it),
         AnyOperation::MaximumMinimum(it) if !is_float => elementwise::extreme(builder, node, *it),
         AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
         AnyOperation::OfComplex(it) => Ok(fourier::of_complex(builder, node, *it)),
-        AnyOperation::Pack(it) => rearrange::pack(builder, node, it),
+        AnyOperation::Pack(it) => Ok(rearrange::pack(builder, node, it)),
         AnyOperation::Pad(it) => movement::pad(builder, node, it),
         AnyOperation::Pooling(it) => pooling::pooling(builder, node, it),
         AnyOperation::Prelu(_) if !is_float => elementwise::prelu(builder, node),
@@ -181,15 +193,15 @@ fn one(
         },
         AnyOperation::RealFourier(it) => fourier::transform(builder, node, it),
         AnyOperation::Resize(it) => resize::lower(builder, node, it, preparation),
-        AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),
+        AnyOperation::Reverse(it) => Ok(rearrange::reverse(builder, node, it)),
         AnyOperation::RoiAlign(it) => detection::roi_align(builder, node, it),
-        AnyOperation::Select(_) => logic::select(builder, node, true),
-        AnyOperation::Slice(it) => movement::slice(builder, node, it),
+        AnyOperation::Select(_) => Ok(logic::select(builder, node, true)),
+        AnyOperation::Slice(it) => Ok(movement::slice(builder, node, it)),
         AnyOperation::Softmax(it) => softmax::lower(builder, node, it.beta, it.axis, false),
-        AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
-        AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
+        AnyOperation::StridedSlice(it) => Ok(rearrange::strided_slice(builder, node, it)),
+        AnyOperation::Tile(it) => Ok(rearrange::tile(builder, node, it)),
         AnyOperation::TopKV2(it) => rows::greatest(builder, node, it),
-        AnyOperation::Transpose(it) => movement::transpose(builder, node, it),
+        AnyOperation::Transpose(it) => Ok(movement::transpose(builder, node, it)),
         AnyOperation::Unary(Unary::Sign) if is_integer => {
             integers::unary(builder, node, IntegerUnary::Sign)
         }

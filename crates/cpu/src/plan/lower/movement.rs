@@ -1,7 +1,7 @@
 //! What only moves elements.
 
 use super::elementwise::recoding;
-use crate::graph::{self, Argument, Node, Value};
+use crate::graph::{self, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use half::f16;
@@ -10,28 +10,16 @@ use nnhal_kernels::movement::{Axis, Copies, StridedCopy, UpdateSlice};
 use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
 use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
-/// The size of an argument's elements, if there is a copy for those.
-pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
-    let size = argument.element_size();
-    let has_copy = matches!(size, 1 | 2 | 4 | 8);
-    has_copy.then_some(size).ok_or_else(|| argument.of_other_type("elements of 1, 2, 4 or 8 bytes"))
-}
-
 /// A single copy.
 pub(super) fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
     let kernel = Copies { pieces: vec![(0, copy)], element_size, fill, ..Copies::default() };
     Draft::new(node, kernel, [node.inputs[0]])
 }
 
-pub(super) fn transpose(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    transpose: &Transpose,
-) -> Result<Draft, Why> {
+pub(super) fn transpose(builder: &Builder<'_, '_>, node: &Node, transpose: &Transpose) -> Draft {
     let input = builder.graph.input(node, 0);
-    let element_size = copied_size(input)?;
     let copy = StridedCopy::transpose(&input.lengths(), &transpose.permutation);
-    Ok(one(node, copy, element_size, Vec::new()))
+    one(node, copy, input.element_size(), Vec::new())
 }
 
 /// See [`crate::graph::Work::Copy`].
@@ -47,14 +35,9 @@ pub(super) fn strided(builder: &Builder<'_, '_>, node: &Node, copy: &graph::Copy
 }
 
 /// A step for each part, so that there may be any number.
-pub(super) fn split(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    split: &Split,
-) -> Result<Vec<Draft>, Why> {
+pub(super) fn split(builder: &Builder<'_, '_>, node: &Node, split: &Split) -> Vec<Draft> {
     let input = builder.graph.input(node, 0);
-    let whole = input.lengths();
-    let element_size = copied_size(input)?;
+    let (whole, element_size) = (input.lengths(), input.element_size());
     let mut begin = vec![0; whole.len()];
     let mut drafts = Vec::new();
     for output in &node.outputs {
@@ -63,16 +46,15 @@ pub(super) fn split(
         begin[split.axis] += part[split.axis];
         drafts.push(Draft { outputs: vec![*output], ..one(node, copy, element_size, Vec::new()) });
     }
-    Ok(drafts)
+    drafts
 }
 
-pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Result<Draft, Why> {
+pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Draft {
     let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
-    let element_size = copied_size(input)?;
     let begin: Vec<usize> = slice.begins.iter().map(|begin| *begin as usize).collect();
     let steps = vec![1; begin.len()];
     let copy = StridedCopy::slice(&input.lengths(), &begin, &steps, &output.lengths());
-    Ok(one(node, copy, element_size, Vec::new()))
+    one(node, copy, input.element_size(), Vec::new())
 }
 
 /// A CONCATENATION whose parts are not where they are to be, or not stored as they are to be.
@@ -85,7 +67,6 @@ pub(super) fn concatenation(
     let values = &builder.graph.values;
     let output = builder.graph.output(node, 0);
     let whole = output.lengths();
-    let element_size = copied_size(output)?;
     if builder.row_stride(node.outputs[0]).is_some() {
         return Err(Why::Form {
             what: "output",
@@ -112,13 +93,13 @@ pub(super) fn concatenation(
     if tables.iter().all(Option::is_none) {
         tables.clear();
     }
-    let kernel = Copies { pieces, tables, element_size, fill: Vec::new() };
+    let kernel = Copies { pieces, tables, element_size: output.element_size(), fill: Vec::new() };
     Ok(Draft::new(node, kernel, parts.iter().copied()))
 }
 
 pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Result<Draft, Why> {
     let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
-    let element_size = copied_size(output)?;
+    let element_size = output.element_size();
     let at: Vec<usize> = pad.borders.iter().map(|border| border.before as usize).collect();
     let copy = StridedCopy::piece(&input.lengths(), &output.lengths(), &at);
     let fill = kept_element(&output, &pad.element);
@@ -146,7 +127,6 @@ pub(super) fn mirror_pad(
     pad: &MirrorPad,
 ) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
-    let element_size = copied_size(input)?;
     let (axes, most) = (pad.borders.len(), StridedCopy::MOST_MIRRORED_AXES);
     if axes > most {
         let (found, most) = (axes as u64, most as u64);
@@ -159,15 +139,14 @@ pub(super) fn mirror_pad(
     };
     let copies = StridedCopy::mirror_pad(&input.lengths(), &borders.collect::<Vec<_>>(), skipped);
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
-    let kernel = Copies { pieces, element_size, ..Copies::default() };
+    let kernel = Copies { pieces, element_size: input.element_size(), ..Copies::default() };
     Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
-pub(super) fn update_slice(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+pub(super) fn update_slice(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let [tensor, block] = [0, 1].map(|position| builder.graph.input(node, position));
-    let element_size = copied_size(tensor)?;
-    let kernel = UpdateSlice::prepare(&tensor.lengths(), &block.lengths(), element_size);
-    Ok(updating(builder, node, kernel))
+    let (whole, part) = (tensor.lengths(), block.lengths());
+    updating(builder, node, UpdateSlice::prepare(&whole, &part, tensor.element_size()))
 }
 
 /// See [`crate::graph::Work::RowUpdate`].

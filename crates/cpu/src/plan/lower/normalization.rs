@@ -1,6 +1,6 @@
 //! Normalizations of floats.
 
-use super::softmax::around;
+use super::of_byte;
 use crate::graph::{Node, Normalization};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -32,7 +32,7 @@ pub(super) fn l2(
     if !input.is_float() {
         return quantized_l2(builder, node, normalization.axis);
     }
-    let sizes = around(&input, normalization.axis);
+    let sizes = input.around(normalization.axis);
     let [outer, length, inner] = sizes;
     // As the operation has it.
     let kind = reduction::Normalization::L2 { least: 1e-6 };
@@ -62,7 +62,7 @@ pub(super) fn local_response(
     node: &Node,
     normalization: &LocalResponseNormalization,
 ) -> Draft {
-    let sizes = around(&builder.graph.values[node.inputs[0]], normalization.axis);
+    let sizes = builder.graph.values[node.inputs[0]].around(normalization.axis);
     let LocalResponseNormalization { radius, bias, alpha, beta, .. } = *normalization;
     let numbers = [bias, alpha, beta];
     let kernel = OfRows::LocalResponse { length: sizes[1], radius: radius as usize, numbers };
@@ -76,9 +76,7 @@ fn draft(node: &Node, kernel: impl PreparedKernel + 'static) -> Draft {
 fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Result<Draft, Why> {
     let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let zero_points = [input.operand.zero_point, output.operand.zero_point];
-    let sizes = around(&input, axis);
-    Ok(match input.is_signed("floats or 8-bit integers")? {
-        true => draft(node, QuantizedL2::<i8>::prepare(sizes, zero_points)),
-        false => draft(node, QuantizedL2::<u8>::prepare(sizes, zero_points)),
-    })
+    let sizes = input.around(axis);
+    let is_signed = input.is_signed("floats or 8-bit integers")?;
+    Ok(of_byte!(is_signed, T => draft(node, QuantizedL2::<T>::prepare(sizes, zero_points))))
 }

@@ -1,9 +1,10 @@
 //! Pooling, and means over images.
 
+use super::of_byte;
 use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_hal::{FusedActivation, OperandType};
+use nnhal_hal::FusedActivation;
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
 use nnhal_kernels::{ImageKernel, OfImages, PixelStrides};
 use nnhal_ops::operations::pooling;
@@ -59,20 +60,13 @@ pub(super) fn mean(
     }
     let shape = Shape::global(batch, [height, width], channels);
     let (set, zero_point) = (builder.settings.instruction_set, input.operand.zero_point);
-    Some(match input.operand_type() {
-        _ if input.is_float() => {
-            return draft(builder, node, shape, Reduction::Average, FusedActivation::None).ok();
-        }
-        OperandType::TensorQuant8Asymm => {
-            let pooling = QuantizedPooling::<u8>::prepare_mean(set, shape, zero_point);
-            finished(builder, node, shape, pooling)
-        }
-        OperandType::TensorQuant8AsymmSigned => {
-            let pooling = QuantizedPooling::<i8>::prepare_mean(set, shape, zero_point);
-            finished(builder, node, shape, pooling)
-        }
-        _ => return None,
-    })
+    if input.is_float() {
+        return draft(builder, node, shape, Reduction::Average, FusedActivation::None).ok();
+    }
+    Some(of_byte!(input.is_signed()?, T => {
+        let pooling = QuantizedPooling::<T>::prepare_mean(set, shape, zero_point);
+        finished(builder, node, shape, pooling)
+    }))
 }
 
 fn draft(
@@ -91,26 +85,21 @@ fn draft(
         return Ok(finished(builder, node, shape, pooling));
     }
     let range = output.stored_range(activation, expected)?;
-    Ok(match output.operand_type() {
-        _ if reduction == Reduction::L2 => return Err(output.of_other_type("floats")),
-        OperandType::TensorQuant8Asymm => {
-            let pooling = QuantizedPooling::<u8>::prepare(set, shape, reduction, range);
-            finished(builder, node, shape, pooling)
-        }
-        OperandType::TensorQuant8AsymmSigned => {
-            let pooling = QuantizedPooling::<i8>::prepare(set, shape, reduction, range);
-            finished(builder, node, shape, pooling)
-        }
-        _ => return Err(output.of_other_type(expected)),
-    })
+    if reduction == Reduction::L2 {
+        return Err(output.of_other_type("floats"));
+    }
+    Ok(of_byte!(output.is_signed(expected)?, T => {
+        let pooling = QuantizedPooling::<T>::prepare(set, shape, reduction, range);
+        finished(builder, node, shape, pooling)
+    }))
 }
 
 fn finished<K>(builder: &Builder<'_, '_>, node: &Node, shape: Shape, kernel: K) -> Draft
 where
     K: ImageKernel + 'static,
 {
-    let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
-    let (input, output) = (stride(node.inputs[0]), stride(node.outputs[0]));
+    let [input, output] =
+        [node.inputs[0], node.outputs[0]].map(|value| builder.pixel_stride(value, shape.channels));
     let strides = PixelStrides { input, residual: 0, output };
     Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]])
 }

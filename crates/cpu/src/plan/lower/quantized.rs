@@ -1,6 +1,6 @@
 //! Convolutions of 8-bit numbers.
 
-use super::convolution::{strides, transposed_strides};
+use super::convolution::strides;
 use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::{Builder, Draft};
 use nnhal_hal::ExtraParams;
@@ -125,8 +125,7 @@ pub(super) fn lower(
         let kernel = OfImages { kernel, strides };
         return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
     }
-    let numbers = filter.weights(preparation, &builder.scratch);
-    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let numbers = filter.weights(preparation, &builder.scratch)?;
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
     let layer = layer(bytes, &numbers, &bias, requantization);
@@ -148,11 +147,10 @@ pub(super) fn transposed(
 ) -> Result<Draft, TooLarge> {
     let graph::TransposedConvolution { shape, .. } = convolution;
     let filter = &builder.graph.values[node.inputs[1]];
-    let numbers = filter.weights(preparation, &builder.scratch);
-    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let numbers = filter.weights(preparation, &builder.scratch)?;
     let bias = bias(builder, node, preparation)?;
     let requantization = requantization(builder, node, bytes, preparation)?;
-    let strides = transposed_strides(builder, node, shape);
+    let strides = strides(builder, node, shape);
     let layer = layer(bytes, &numbers, &bias, requantization);
     let kernel = TransposedConvolution::prepare(shape, strides.output, &layer, preparation)?;
     Ok(Draft::new(node, OfImages { kernel, strides }, [node.inputs[0]]))

@@ -1,6 +1,5 @@
 //! What only moves elements, in ways of its own.
 
-use super::movement::copied_size;
 use crate::graph::{Argument, Node, Value};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -19,11 +18,11 @@ fn one_input(
     node: &Node,
     copies: Vec<StridedCopy>,
     fill: Vec<u8>,
-) -> Result<Draft, Why> {
-    let element_size = copied_size(builder.graph.output(node, 0))?;
+) -> Draft {
+    let element_size = builder.graph.values[node.outputs[0]].element_size();
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
     let kernel = Copies { pieces, element_size, fill, ..Copies::default() };
-    Ok(Draft::new(node, kernel, [node.inputs[0]]))
+    Draft::new(node, kernel, [node.inputs[0]])
 }
 
 /// Lengths and strides of a contiguous value, from the first axis to the last.
@@ -33,11 +32,7 @@ fn axes(value: &Value<'_>) -> Vec<(usize, usize)> {
     (0..lengths.len()).map(|axis| (lengths[axis], after(axis))).collect()
 }
 
-pub(super) fn strided_slice(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    slice: &StridedSlice,
-) -> Result<Draft, Why> {
+pub(super) fn strided_slice(builder: &Builder<'_, '_>, node: &Node, slice: &StridedSlice) -> Draft {
     let input = &builder.graph.values[node.inputs[0]];
     let (mut begins, mut steps, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for (span, length) in slice.axes.iter().zip(&input.dimensions) {
@@ -55,7 +50,7 @@ pub(super) fn strided_slice(
     one_input(builder, node, copy, Vec::new())
 }
 
-pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Result<Draft, Why> {
+pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Draft {
     let values = &builder.graph.values;
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
     let both = axes(input).into_iter().zip(axes(output)).zip(&tile.multiples);
@@ -69,11 +64,7 @@ pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Resul
     one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
 }
 
-pub(super) fn reverse(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    reverse: &Reverse,
-) -> Result<Draft, Why> {
+pub(super) fn reverse(builder: &Builder<'_, '_>, node: &Node, reverse: &Reverse) -> Draft {
     let input = &builder.graph.values[node.inputs[0]];
     let lengths = input.lengths();
     let last = |axis: usize| if axis == reverse.axis { lengths[axis].saturating_sub(1) } else { 0 };
@@ -88,7 +79,7 @@ pub(super) fn channel_shuffle(
     builder: &Builder<'_, '_>,
     node: &Node,
     shuffle: &ChannelShuffle,
-) -> Result<Draft, Why> {
+) -> Draft {
     let input = &builder.graph.values[node.inputs[0]];
     let groups = shuffle.groups as usize;
     let axes: Vec<Axis> = axes(input)
@@ -111,7 +102,7 @@ pub(super) fn channel_shuffle(
     one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
 }
 
-pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Result<Draft, Why> {
+pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Draft {
     let output = builder.graph.output(node, 0);
     let whole = output.lengths();
     let parts = &node.inputs[1..];
@@ -124,9 +115,8 @@ pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Resul
             (index, StridedCopy::piece(&part, &whole, &at))
         })
         .collect();
-    let element_size = copied_size(output)?;
-    let kernel = Copies { pieces, element_size, ..Copies::default() };
-    Ok(Draft::new(node, kernel, parts.iter().copied()))
+    let kernel = Copies { pieces, element_size: output.element_size(), ..Copies::default() };
+    Draft::new(node, kernel, parts.iter().copied())
 }
 
 pub(super) fn depth_space(
@@ -212,7 +202,7 @@ fn blocks(
     let is_whole =
         widens || stacked[1].0 * size[0] == wide[1].0 && stacked[2].0 * size[1] == wide[2].0;
     let fill = if is_whole { Vec::new() } else { zero(&output) };
-    one_input(builder, node, copies, fill)
+    Ok(one_input(builder, node, copies, fill))
 }
 
 /// The element that stands for zero while a plan runs.

@@ -1,5 +1,6 @@
 //! Reductions over any axes.
 
+use super::of_byte;
 use crate::graph::Node;
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
@@ -72,13 +73,10 @@ fn stored(
 ) -> Draft {
     let input = &builder.graph.values[node.inputs[0]];
     let (set, lengths) = (builder.settings.instruction_set, input.lengths());
-    if input.is_signed() == Some(true) {
-        let kernel = ReduceStored::<i8>::prepare(set, reduction, &lengths, axes);
+    of_byte!(input.is_signed() == Some(true), T => {
+        let kernel = ReduceStored::<T>::prepare(set, reduction, &lengths, axes);
         Draft::new(node, kernel, [node.inputs[0]])
-    } else {
-        let kernel = ReduceStored::<u8>::prepare(set, reduction, &lengths, axes);
-        Draft::new(node, kernel, [node.inputs[0]])
-    }
+    })
 }
 
 /// See [`crate::graph::Work::RequantizedMean`].

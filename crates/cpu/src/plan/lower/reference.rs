@@ -3,18 +3,17 @@
 use crate::graph::{Node, Value};
 use crate::plan::arena::{Parts, StepMemory};
 use crate::plan::execution::narrowed_until;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run};
 use crate::why::Why;
 use half::f16;
-use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
-use nnhal_kernels::InstructionSet;
-use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
-use std::cell::{Cell, RefCell};
+use nnhal_driver::EngineError;
+use nnhal_interpreter::call_within;
+use nnhal_kernels::{InstructionSet, for_each_slice};
+use nnhal_ops::{AnyOperation, ArgumentSource, Call, Shape};
 
 /// The reference kernel of an operation.
 #[derive(Debug)]
 struct ReferenceKernel {
-    place: OperationPlace,
     operation: AnyOperation,
     inputs: Vec<Described>,
     outputs: Vec<Described>,
@@ -67,7 +66,6 @@ pub(super) fn lower(
     Draft {
         place: node.place,
         kernel: Box::new(ReferenceKernel {
-            place: node.place,
             operation: operation.clone(),
             inputs: node.inputs.iter().map(described).collect(),
             outputs: node.outputs.iter().map(described).collect(),
@@ -81,6 +79,7 @@ pub(super) fn lower(
 
 impl Kernel for ReferenceKernel {
     fn run(&self, memory: StepMemory<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let place = memory.step.place;
         let mut parts = Parts::default();
         memory.split(&mut parts);
         let Parts { inputs, written: outputs } = parts;
@@ -90,56 +89,44 @@ impl Kernel for ReferenceKernel {
                 input.is_float16.then(narrow).transpose()
             })
             .collect::<Result<_, _>>()?;
-        let is_over = || run.budget.check_inside().is_err();
-        let user = MemoryUse::Operation(self.place);
-        let taken = RefCell::new(run.ledger.charge(0, user)?);
-        let refusal = Cell::new(None);
-        let take = |bytes| {
-            let result = taken.borrow_mut().grow(bytes, user);
-            result.map_err(|error| refusal.set(Some(error))).is_ok()
-        };
         let value = |index: usize, input: &Described| match &narrow[index] {
             _ if input.is_omitted => nnhal_ops::Value::Omitted,
             Some(narrow) => nnhal_ops::Value::Known(narrow),
             None => nnhal_ops::Value::Known(inputs.bytes(index)),
         };
         let call = Call::new(
-            self.place.operation_type,
+            place.operation_type,
             self.inputs.iter().enumerate().map(|(index, it)| it.argument(value(index, it))),
             self.outputs.iter().map(|output| output.argument(nnhal_ops::Value::NotKnown)),
-        )
-        .with_interrupt(nnhal_ops::Interrupt(&is_over))
-        .with_allowance(nnhal_ops::Allowance(&take));
-        let results = self.operation.reference(&call).map_err(|fault| match fault {
-            Fault::Interrupted { .. } => match run.budget.check_inside() {
-                Err(interruption) => EngineError::from(interruption),
-                Ok(()) => EngineError::operation(self.place, fault),
-            },
-            Fault::OutOfMemory { .. } => {
-                refusal.take().unwrap_or_else(|| EngineError::operation(self.place, fault))
+        );
+        let (ledger, budget) = (run.ledger, run.budget);
+        call_within(place, call, ledger, budget, |call, failed| {
+            let results = self.operation.reference(call).map_err(failed)?;
+            for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
+                // Shapes that values decide need not be those that were declared.
+                let found = Shape::known(result.dimensions.iter().copied());
+                if found != described.shape {
+                    return Err(EngineError::Shape {
+                        place,
+                        operand: described.index,
+                        found,
+                        expected: described.shape.clone(),
+                    });
+                }
+                if described.is_float16 {
+                    let (to, _) = output.as_chunks_mut::<4>();
+                    let (from, _) = result.bytes.as_chunks();
+                    for_each_slice(run.team, to, ELEMENTS_BY_THREAD, |start, part| {
+                        for (to, from) in part.iter_mut().zip(&from[start..]) {
+                            *to = f16::from_le_bytes(*from).to_f32().to_ne_bytes();
+                        }
+                    });
+                } else {
+                    run.copy(&result.bytes, output);
+                }
             }
-            fault => EngineError::operation(self.place, fault),
-        })?;
-        for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
-            // Shapes that values decide need not be those that were declared.
-            let found = Shape::known(result.dimensions.iter().copied());
-            if found != described.shape {
-                return Err(EngineError::Shape {
-                    place: self.place,
-                    operand: described.index,
-                    found,
-                    expected: described.shape.clone(),
-                });
-            }
-            if described.is_float16 {
-                let (to, _) = output.as_chunks_mut::<4>();
-                let (from, _) = result.bytes.as_chunks();
-                run.map(from, to, |it| f16::from_le_bytes(it).to_f32().to_ne_bytes());
-            } else {
-                run.copy(&result.bytes, output);
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn name(&self) -> String {

@@ -1,7 +1,5 @@
 //! Rows chosen by number, and elements chosen by their size.
 
-use super::movement::copied_size;
-use super::softmax::around;
 use crate::graph::Node;
 use crate::plan::{Builder, Draft, Operand};
 use crate::why::Why;
@@ -12,11 +10,11 @@ use nnhal_kernels::top_k::TopK;
 use nnhal_ops::operations::arg_min_max::{ArgMinMax, Extreme};
 use nnhal_ops::operations::{Gather, TopKV2};
 
-pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Result<Draft, Why> {
+pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Draft {
     chosen(builder, node, [0, 2], it.axis)
 }
 
-pub(super) fn embedding_lookup(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+pub(super) fn embedding_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     chosen(builder, node, [1, 0], 0)
 }
 
@@ -26,7 +24,7 @@ fn chosen(
     node: &Node,
     [table, numbers]: [usize; 2],
     axis: usize,
-) -> Result<Draft, Why> {
+) -> Draft {
     let of_table = builder.graph.input(node, table);
     // Floats of 32 bits would be twice as large.
     let is_narrow = of_table.is_float16() && of_table.is_constant();
@@ -34,27 +32,27 @@ fn chosen(
         let chosen = builder.graph.output(node, 0).elements();
         Elements::Halves { chosen, set: builder.settings.instruction_set }
     } else {
-        Elements::Plain { size: copied_size(of_table)? }
+        Elements::Plain { size: of_table.element_size() }
     };
-    let kernel = movement::Gather { sizes: around(&of_table, axis), elements };
+    let kernel = movement::Gather { sizes: of_table.around(axis), elements };
     let mut draft = Draft::of_arguments(builder.graph, node, kernel, &[table, numbers]);
     if is_narrow {
         draft.inputs[0] = Operand::Raw(node.inputs[table]);
     }
-    Ok(draft)
+    draft
 }
 
 pub(super) fn gathering_parts(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     let [input, indexes] = [0, 1].map(|position| builder.graph.input(node, position));
-    let element_size = copied_size(input)?;
     let depth = *indexes.dimensions.last().ok_or_else(|| indexes.of_other_rank("1 or more"))?;
-    let kernel = movement::GatherNd::prepare(&input.lengths(), depth as usize, element_size);
+    let kernel =
+        movement::GatherNd::prepare(&input.lengths(), depth as usize, input.element_size());
     Ok(Draft::of_arguments(builder.graph, node, kernel, &[0, 1]))
 }
 
 pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let table = &builder.graph.values[node.inputs[2]];
-    let [_, _, row] = around(table, 0);
+    let [_, _, row] = table.around(0);
     let kernel = HashtableLookup { row: row * table.element_size() };
     Draft::of_arguments(builder.graph, node, kernel, &[0, 1, 2])
 }
@@ -71,7 +69,7 @@ pub(super) fn extremes(
     };
     let elements = input.element_type().filter(|it| *it != ElementType::Bool);
     let elements = elements.ok_or_else(|| input.of_other_type("real numbers"))?;
-    let sizes = around(&input, it.axis);
+    let sizes = input.around(it.axis);
     // Of no elements there is no extreme.
     if sizes[1] == 0 {
         return Err(input.empty());

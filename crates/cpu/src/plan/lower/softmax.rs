@@ -1,9 +1,9 @@
 //! SOFTMAX and LOG_SOFTMAX.
 
-use crate::graph::{MaskedSoftmax, Node, Value};
+use super::of_byte;
+use crate::graph::{MaskedSoftmax, Node};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
-use nnhal_hal::OperandType;
 use nnhal_kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
 
 /// Of floats, or of 8 bits where no logarithm is wanted.
@@ -15,23 +15,20 @@ pub(super) fn lower(
     is_logarithm: bool,
 ) -> Result<Draft, Why> {
     let input = builder.graph.input(node, 0);
-    let sizes = around(&input, axis);
+    let sizes = input.around(axis);
     let set = builder.settings.instruction_set;
     let scale = input.operand.scale;
     let of = [node.inputs[0]];
-    Ok(match input.operand_type() {
-        _ if input.is_float() => {
-            Draft::new(node, Softmax::prepare(set, sizes, beta, is_logarithm), of)
-        }
-        _ if is_logarithm => return Err(input.of_other_type("floats")),
-        OperandType::TensorQuant8Asymm => {
-            Draft::new(node, QuantizedSoftmax::<u8>::prepare(set, sizes, scale, beta), of)
-        }
-        OperandType::TensorQuant8AsymmSigned => {
-            Draft::new(node, QuantizedSoftmax::<i8>::prepare(set, sizes, scale, beta), of)
-        }
-        _ => return Err(input.of_other_type("floats or 8-bit integers")),
-    })
+    if input.is_float() {
+        return Ok(Draft::new(node, Softmax::prepare(set, sizes, beta, is_logarithm), of));
+    }
+    if is_logarithm {
+        return Err(input.of_other_type("floats"));
+    }
+    let is_signed = input.is_signed("floats or 8-bit integers")?;
+    Ok(of_byte!(is_signed, T => {
+        Draft::new(node, QuantizedSoftmax::<T>::prepare(set, sizes, scale, beta), of)
+    }))
 }
 
 /// Along the last axis, of floats. Inputs: the scores, and a mask that broadcasts, if there is one.
@@ -44,7 +41,7 @@ pub(super) fn masked(
     let scores = value(&node.inputs[0]);
     let outer = scores.dimensions.split_last().map_or(&[][..], |(_, outer)| outer);
     let mask = node.inputs.get(1).map(|mask| mask_axes(outer, &value(mask).dimensions));
-    let sizes = around(scores, outer.len());
+    let sizes = scores.around(outer.len());
     let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
     let kernel = softmax.adjusted(Adjustment { factor, mask });
     Draft::new(node, kernel, node.inputs.iter().copied())
@@ -69,12 +66,4 @@ pub(super) fn mask_axes(outer: &[u32], mask: &[u32]) -> Vec<(usize, usize)> {
         .collect();
     axes.reverse();
     axes
-}
-
-/// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.
-pub(super) fn around(value: &Value<'_>, axis: usize) -> [usize; 3] {
-    let lengths = value.lengths();
-    let (before, rest) = lengths.split_at(axis.min(lengths.len()));
-    let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
-    [before.iter().product(), *along, behind.iter().product()]
 }

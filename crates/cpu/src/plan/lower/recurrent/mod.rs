@@ -9,10 +9,16 @@ use crate::graph::{Argument, Graph, Node, Origin, Scratch, Weights};
 use crate::plan::{Builder, Draft};
 use crate::why::Why;
 use nnhal_kernels::Preparation;
-use nnhal_kernels::recurrent::{Activation, Auxiliary, Sequences};
+use nnhal_kernels::recurrent::{
+    Activation, Auxiliary, BothDirections, Form, Layer, OneDirection, Sequences,
+};
 use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::{self, unidirectional_sequence_lstm, unidirectional_sequence_rnn};
 use nnhal_ops::rules::cell_activation;
+use nnhal_ops::rules::lstm_arguments::LstmArguments;
+use nnhal_ops::rules::rnn_cell::RnnArguments;
 use std::borrow::Cow;
+use std::iter;
 
 /// For the kernels.
 fn activation(activation: cell_activation::Activation) -> Activation {
@@ -34,25 +40,109 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Option<Result<Draft, Why>> {
     Some(match operation {
-        AnyOperation::Lstm(it) => lstm::single_step(builder, node, it, preparation),
+        AnyOperation::Lstm(it) => {
+            let cell = (operations::lstm::ARGUMENTS, it.settings);
+            one_direction(builder, node, cell, None, preparation)
+        }
         AnyOperation::UnidirectionalSequenceLstm(it) => {
-            lstm::sequence(builder, node, it, preparation)
+            let cell = (unidirectional_sequence_lstm::ARGUMENTS, it.settings);
+            one_direction(builder, node, cell, Some(it.is_time_major), preparation)
         }
         AnyOperation::BidirectionalSequenceLstm(it) => {
-            lstm::both_directions(builder, node, it, preparation)
+            let form = [it.is_time_major, it.is_merged];
+            both_directions::<LstmArguments>(builder, node, it.settings, form, preparation)
         }
-        AnyOperation::Rnn(it) => rnn::single_step(builder, node, it, preparation),
+        AnyOperation::Rnn(it) => {
+            let cell = (operations::rnn::ARGUMENTS, it.activation);
+            one_direction(builder, node, cell, None, preparation)
+        }
         AnyOperation::UnidirectionalSequenceRnn(it) => {
-            rnn::sequence(builder, node, it, preparation)
+            let cell = (unidirectional_sequence_rnn::ARGUMENTS, it.activation);
+            one_direction(builder, node, cell, Some(it.is_time_major), preparation)
         }
         AnyOperation::BidirectionalSequenceRnn(it) => {
-            rnn::both_directions(builder, node, it, preparation)
+            let form = [it.is_time_major, it.is_merged];
+            both_directions::<RnnArguments>(builder, node, it.activation, form, preparation)
         }
         AnyOperation::Svdf(it) => svdf::lower(builder, node, it, preparation),
         AnyOperation::QuantizedLstm(it) => integer::step_8(builder, node, it, preparation),
         AnyOperation::Quantized16bitLstm(_) => integer::step_16(builder, node, preparation),
         _ => return None,
     })
+}
+
+/// The positions of a cell's arguments.
+trait Cell: Copy {
+    /// What it does besides its weights.
+    type Settings: Copy;
+    type Layer: Layer + 'static;
+
+    /// Of a layer of both directions.
+    const DIRECTIONS: [Self; 2];
+    const AUXILIARY_INPUT: usize;
+
+    /// That of weights for the auxiliary input, which may be left out.
+    fn auxiliary(self) -> Option<usize>;
+
+    /// The states before the first step.
+    fn states(self) -> Vec<usize>;
+
+    fn prepare(
+        self,
+        arguments: Arguments<'_>,
+        sequences: Sequences,
+        settings: Self::Settings,
+        preparation: &mut Preparation,
+    ) -> Result<Self::Layer, Why>;
+}
+
+/// The step of a layer of sequences that are time-major or not; of single steps, if that is not said.
+fn one_direction<C: Cell>(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    (cell, settings): (C, C::Settings),
+    is_time_major: Option<bool>,
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    let arguments = Arguments::of(builder, node);
+    let (sequences, form) = match is_time_major {
+        None => (arguments.single_step()?, Form::SingleStep),
+        Some(is_time_major) => {
+            let form = Form::Sequence { gives_states: node.outputs.len() > 1 };
+            (arguments.sequences(is_time_major)?, form)
+        }
+    };
+    let layer = cell.prepare(arguments, sequences, settings, preparation)?;
+    let states = cell.states();
+    let kernel = OneDirection { layer, states: arguments.elements(&states), form };
+    Ok(Draft::new(node, kernel, iter::once(0).chain(states).map(|it| node.inputs[it])))
+}
+
+fn both_directions<C: Cell>(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    settings: C::Settings,
+    [is_time_major, is_merged]: [bool; 2],
+    preparation: &mut Preparation,
+) -> Result<Draft, Why> {
+    let arguments = Arguments::of(builder, node);
+    let [forward, backward] = C::DIRECTIONS;
+    let auxiliary = arguments.auxiliary(C::AUXILIARY_INPUT, forward.auxiliary());
+    let sequences = arguments.sequences(is_time_major)?;
+    let first = forward.prepare(arguments, sequences, settings, preparation);
+    let sequences = Sequences { is_backward: true, ..sequences };
+    let second = backward.prepare(arguments, sequences, settings, preparation);
+    let states = [forward.states(), backward.states()].concat();
+    let kernel = BothDirections {
+        layers: [first?, second?],
+        auxiliary,
+        is_merged,
+        states: arguments.elements(&states),
+        // Beside one output, or one of each direction.
+        gives_states: node.outputs.len() > 2,
+    };
+    let inputs = [0, C::AUXILIARY_INPUT].into_iter().chain(states);
+    Ok(Draft::new(node, kernel, inputs.map(|it| node.inputs[it])))
 }
 
 /// The arguments of a recurrent layer.
