@@ -222,6 +222,9 @@ impl GraphImporter<'_, '_> {
             }
             self.set(tensor, operand);
         }
+        // Older files say that it is a scalar; TensorFlow Lite makes a vector of it.
+        let number = self.output_tensor(operator, 3)?;
+        self.shapes[number].get_or_insert_with(|| vec![batch]);
         Ok(())
     }
 

@@ -210,8 +210,12 @@ impl<'f> GraphImporter<'f, '_> {
             // Plain bytes: the HAL's types always have a scale.
             return Ok(spec.quantized(1.0, 0));
         };
+        // Channels without weights may have scale 0, which the HAL does not know. With the least scale there is, products are as
+        // good as 0.
+        let least = |scale: &f32| if *scale == 0.0 { f32::MIN_POSITIVE } else { *scale };
+        let scales: Vec<f32> = quantization.scales.iter().map(least).collect();
         let zero_point = |at: usize| quantization.zero_points.get(at).copied().unwrap_or(0);
-        if let [scale] = *quantization.scales {
+        if let [scale] = *scales {
             let zero_point = i32::try_from(zero_point(0))
                 .map_err(|_| Reason::new(format!("the zero point is {}", zero_point(0))))?;
             return Ok(spec.quantized(scale, zero_point));
@@ -228,7 +232,7 @@ impl<'f> GraphImporter<'f, '_> {
         }
         Ok(OperandSpec::tensor_quant8_symm_per_channel(
             spec.dimensions,
-            &quantization.scales,
+            &scales,
             quantization.dimension,
         ))
     }

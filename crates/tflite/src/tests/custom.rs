@@ -2,6 +2,7 @@
 
 use super::draft::Draft;
 use super::mapping::{import, operations, reasons};
+use crate::TensorDescription;
 use crate::schema::TensorType as T;
 use nnhal_hal::OperationType as O;
 
@@ -125,6 +126,10 @@ fn with(name: &str, number: i32) -> Vec<u8> {
 fn a_detector_becomes_the_hal_s_operation_and_floats() {
     let with_background = import(&detector(4, &numbers(&OPTIONS)));
     assert_eq!(operations(&with_background), [O::DetectionPostprocessing, O::Cast, O::Cast]);
+    // The file says that all results are scalars.
+    let shape = |output: &TensorDescription| output.shape.iter().map(|it| it.unwrap()).collect();
+    let shapes: Vec<Vec<u32>> = with_background.outputs.iter().map(shape).collect();
+    assert_eq!(shapes, [vec![1, 6, 4], vec![1, 6], vec![1, 6], vec![1]]);
     // Without scores for the background, some are put before the others.
     let without = import(&detector(3, &numbers(&OPTIONS)));
     assert_eq!(operations(&without), [O::Pad, O::DetectionPostprocessing, O::Cast, O::Cast]);

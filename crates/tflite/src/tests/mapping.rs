@@ -1,6 +1,7 @@
 //! What becomes of single operators.
 
 use super::draft::Draft;
+use super::split::run;
 use crate::schema::{
     ActivationFunctionType, BatchMatMulOptions, BlockwiseQuantization, BuiltinOperator as B,
     BuiltinOptions, Conv2DOptions, DimensionMetadata, DimensionType, FullyConnectedOptions,
@@ -87,6 +88,20 @@ fn int8_convolution_keeps_its_filter_in_the_file() {
     assert_eq!(import.inputs[0].signature_name.as_deref(), Some("image"));
     assert_eq!(import.signatures[0].name, "serving_default");
     assert_eq!(import.operator_origin[0].to_string(), "CONV_2D 0");
+}
+
+#[test]
+fn a_channel_of_scale_0_is_its_bias() {
+    let mut draft = int8_convolution();
+    // Of the least scale, as converters write them, and of none at all.
+    for scale in [f32::MIN_POSITIVE, 0.0] {
+        draft.quantize(1, &[0.1, scale, 0.3, 0.4], 0, 0);
+        let found = run(&import(&draft), &[&[9; 100]], 100);
+        assert!(found.iter().skip(1).step_by(4).all(|byte| *byte == 4), "{found:?}");
+        assert!(found.iter().step_by(4).any(|byte| *byte != 4), "{found:?}");
+    }
+    draft.quantize(1, &[0.0], 0, 0);
+    assert_eq!(run(&import(&draft), &[&[9; 100]], 100), [4; 100]);
 }
 
 /// A FULLY_CONNECTED with int8 weights beside float32, and no bias.
