@@ -36,6 +36,21 @@ def test_a_package_that_is_stood_in_for_is_ours(package, module, monkeypatch):
     assert package not in sys.modules
 
 
+def test_other_modules_of_an_installed_package_stay(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "ai_edge_litert"]:
+        monkeypatch.delitem(sys.modules, name)
+    package = tmp_path / "ai_edge_litert"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "interpreter.py").write_text("Interpreter = None\n")
+    (package / "compiled_model.py").write_text("from ai_edge_litert import interpreter\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with nnhal.install_as("ai_edge_litert"):
+        other = importlib.import_module("ai_edge_litert.compiled_model")
+        assert other.interpreter.Interpreter is nnhal.Interpreter
+        monkeypatch.delitem(sys.modules, "ai_edge_litert.compiled_model")
+
+
 def test_nested_names_of_tensorflow_are_there(monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow"]:
         monkeypatch.delitem(sys.modules, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 
 from . import interpreter as _interpreter
 from ._errors import Error
@@ -48,11 +49,14 @@ class Installed:
 def install_as(package: str) -> Installed:
     """From now on programs of this process that import a package get nnhal's interpreter.
 
-    ``ai_edge_litert`` and ``tflite_runtime`` are ``PACKAGE.interpreter``; ``tensorflow`` is ``tensorflow.lite``
-    and nothing else. The package need not be installed, and must not have been imported.
+    ``ai_edge_litert`` and ``tflite_runtime`` are ``PACKAGE.interpreter``, and all other modules of theirs if the package is
+    installed; ``tensorflow`` is ``tensorflow.lite`` and nothing else. The package need not be installed, and must not have
+    been imported.
     """
     if package in ("ai_edge_litert", "tflite_runtime"):
+        found = None if package in sys.modules else find_spec(package)
         modules = {package: _module(package, is_package=True)}
+        modules[package].__path__ = list((found and found.submodule_search_locations) or [])
         _add(modules, f"{package}.interpreter", _NAMES)
     elif package == "tensorflow":
         modules = {package: _module(package, is_package=True)}
