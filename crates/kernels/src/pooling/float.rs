@@ -39,11 +39,20 @@ impl ImageKernel for FloatPooling {
 
     fn run(&self, team: &mut Team, images: Images<'_, f32>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.shape.for_each_row(team, input, output, |pixels| {
+        self.shape.along_rows().for_each_row(team, input, output, |pixels| {
             self.isa.run(Reduce { pooling: self, pixels });
         });
     }
 }
+
+/// Pixels of a small window, at most.
+const FEW_PIXELS: usize = 9;
+
+/// More channels take so long that it is asked between them whether to go on.
+const MOST_CHANNELS: usize = 1 << 14;
+
+/// Pixels of fewer channels fill so little of a vector that small windows are not computed one by one.
+const LEAST_CHANNELS: usize = 4;
 
 /// The reduction of a row of windows.
 struct Reduce<'a> {
@@ -57,7 +66,16 @@ impl Kernel for Reduce<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let are_few = few_channels::are_few(&self.pixels);
+        let taps = self.pixels.shape.taps();
+        let Shape { channels, stride, .. } = *self.pixels.shape;
+        // Windows that share pixels share sums, where channels are few.
+        let share_nothing = stride[1] > 1 && channels >= LEAST_CHANNELS;
+        let is_small =
+            taps <= FEW_PIXELS && channels <= MOST_CHANNELS && (share_nothing || !are_few);
         match self.pooling.reduction {
+            Reduction::Average if is_small => self.reduce_small::<S, 0>(simd),
+            Reduction::Max if is_small => self.reduce_small::<S, 1>(simd),
+            Reduction::L2 if is_small => self.reduce_small::<S, 2>(simd),
             Reduction::Average if are_few => self.reduce_few::<S, 0>(simd),
             Reduction::Max if are_few => self.reduce_few::<S, 1>(simd),
             Reduction::L2 if are_few => self.reduce_few::<S, 2>(simd),
@@ -124,10 +142,61 @@ impl<const WHAT: u8> Clamped<WHAT> {
     }
 }
 
+/// Adds elements to sums.
+#[inline(always)]
+fn add<S: Simd, const WHAT: u8>(simd: S, sum: S::F, value: S::F) -> S::F {
+    match WHAT {
+        0 => simd.add(sum, value),
+        1 => simd.max(value, sum),
+        _ => simd.fma(value, value, sum),
+    }
+}
+
 impl Reduce<'_> {
     #[inline(always)]
     fn reduce_few<S: Simd, const WHAT: u8>(self, simd: S) {
         few_channels::reduce(simd, &self.pixels, Clamped::<WHAT>(self.pooling.range));
+    }
+
+    /// As [`Self::reduce`], of windows of at most [`FEW_PIXELS`].
+    #[inline(always)]
+    fn reduce_small<S: Simd, const WHAT: u8>(self, simd: S) {
+        let Pixels { input, ref channels, .. } = self.pixels;
+        let clamped = Clamped::<WHAT>(self.pooling.range);
+        let nothing = simd.splat(clamped.nothing());
+        for (window, start) in self.pixels.windows() {
+            // SAFETY: these channels of the row's pixels are no one else's.
+            let output = unsafe { self.pixels.output.slice(start, channels.len()) };
+            let mut starts = [0; FEW_PIXELS];
+            for (start, pixel) in starts.iter_mut().zip(window.pixels().flatten()) {
+                *start = pixel * input.pixel_stride + channels.start;
+            }
+            for (index, output) in output.chunks_mut(S::LANES).enumerate() {
+                let mut all = nothing;
+                let mut pixel = 0;
+                for _ in 0..window.rows {
+                    // As there.
+                    let mut row = nothing;
+                    for _ in 0..window.columns {
+                        let values = &input.values[starts[pixel] + index * S::LANES..];
+                        pixel += 1;
+                        row = if output.len() == S::LANES {
+                            add::<S, WHAT>(simd, row, simd.load(values))
+                        } else {
+                            let values = &values[..output.len()];
+                            add::<S, WHAT>(simd, row, simd.load_partial(values, 0.0))
+                        };
+                    }
+                    all = if WHAT == 1 { simd.max(row, all) } else { simd.add(all, row) };
+                }
+                let result = clamped.result(simd, all, window.count());
+                if output.len() == S::LANES {
+                    simd.store(result, output);
+                } else {
+                    simd.store_partial(result, output);
+                }
+            }
+        }
     }
 
     /// 0: the average, 1: the greatest, 2: L2.
@@ -190,11 +259,7 @@ impl Reduce<'_> {
                     } else {
                         simd.load(&values[index * S::LANES..])
                     };
-                    *sum = match WHAT {
-                        0 => simd.add(*sum, value),
-                        1 => simd.max(value, *sum),
-                        _ => simd.fma(value, value, *sum),
-                    };
+                    *sum = add::<S, WHAT>(simd, *sum, value);
                 }
             }
             for (all, row) in all.iter_mut().zip(row) {

@@ -70,6 +70,22 @@ impl Shape {
         Self { batch, input, output, channels, filter: input, stride, padding_before }
     }
 
+    /// The same of images of one column as of images of one row: windows of a row are computed together.
+    fn along_rows(&self) -> Self {
+        if self.input[1] != 1 || self.output[1] != 1 || self.seen(1, 0).is_empty() {
+            return *self;
+        }
+        let row = |[height, _]: [usize; 2], first| [first, height];
+        Self {
+            input: row(self.input, 1),
+            output: row(self.output, 1),
+            filter: row(self.filter, 1),
+            stride: row(self.stride, 1),
+            padding_before: row(self.padding_before, 0),
+            ..*self
+        }
+    }
+
     /// The input's rows or columns that a window sees.
     fn seen(&self, axis: usize, index: usize) -> Range<usize> {
         let first = index.saturating_mul(self.stride[axis]);

@@ -59,7 +59,7 @@ impl<T: Byte> ImageKernel for QuantizedPooling<T> {
 
     fn run(&self, team: &mut Team, images: Images<'_, T>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.shape.for_each_row(team, input, output, |pixels| {
+        self.shape.along_rows().for_each_row(team, input, output, |pixels| {
             self.isa.run(Reduce { pooling: self, pixels });
         });
     }
@@ -76,7 +76,7 @@ impl<T: Byte> Kernel for Reduce<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let QuantizedPooling { shape, range, center, reduction, .. } = *self.pooling;
+        let QuantizedPooling { range, center, reduction, .. } = *self.pooling;
         let are_few = few_channels::are_few(&self.pixels);
         match reduction {
             Reduction::Max if are_few => {
@@ -84,7 +84,7 @@ impl<T: Byte> Kernel for Reduce<'_, T> {
                 few_channels::reduce(simd, &self.pixels, Greatest(range));
             }
             Reduction::Max => self.reduce::<S, true>(simd),
-            _ if are_few && shape.taps() <= LARGEST_WINDOW => {
+            _ if are_few && self.pixels.shape.taps() <= LARGEST_WINDOW => {
                 few_channels::reduce(simd, &self.pixels, Means { center, range });
             }
             _ => self.reduce::<S, false>(simd),
