@@ -48,12 +48,6 @@ impl ImageKernel for FloatPooling {
 /// Pixels of a small window, at most.
 const FEW_PIXELS: usize = 9;
 
-/// More channels take so long that it is asked between them whether to go on.
-const MOST_CHANNELS: usize = 1 << 14;
-
-/// Pixels of fewer channels fill so little of a vector that small windows are not computed one by one.
-const LEAST_CHANNELS: usize = 4;
-
 /// The reduction of a row of windows.
 struct Reduce<'a> {
     pooling: &'a FloatPooling,
@@ -66,16 +60,14 @@ impl Kernel for Reduce<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let are_few = few_channels::are_few(&self.pixels);
-        let taps = self.pixels.shape.taps();
         let Shape { channels, stride, .. } = *self.pixels.shape;
         // Windows that share pixels share sums, where channels are few.
-        let share_nothing = stride[1] > 1 && channels >= LEAST_CHANNELS;
-        let is_small =
-            taps <= FEW_PIXELS && channels <= MOST_CHANNELS && (share_nothing || !are_few);
+        let are_alone = are_few && stride[1] > 1 && channels >= S::LANES;
+        let are_small = are_alone && self.pixels.shape.taps() <= FEW_PIXELS;
         match self.pooling.reduction {
-            Reduction::Average if is_small => self.reduce_small::<S, 0>(simd),
-            Reduction::Max if is_small => self.reduce_small::<S, 1>(simd),
-            Reduction::L2 if is_small => self.reduce_small::<S, 2>(simd),
+            Reduction::Average if are_small => self.reduce_small::<S, 0>(simd),
+            Reduction::Max if are_small => self.reduce_small::<S, 1>(simd),
+            Reduction::L2 if are_small => self.reduce_small::<S, 2>(simd),
             Reduction::Average if are_few => self.reduce_few::<S, 0>(simd),
             Reduction::Max if are_few => self.reduce_few::<S, 1>(simd),
             Reduction::L2 if are_few => self.reduce_few::<S, 2>(simd),
@@ -158,7 +150,7 @@ impl Reduce<'_> {
         few_channels::reduce(simd, &self.pixels, Clamped::<WHAT>(self.pooling.range));
     }
 
-    /// As [`Self::reduce`], of windows of at most [`FEW_PIXELS`].
+    /// As [`Self::reduce`], of windows of at most [`FEW_PIXELS`], and few channels.
     #[inline(always)]
     fn reduce_small<S: Simd, const WHAT: u8>(self, simd: S) {
         let Pixels { input, ref channels, .. } = self.pixels;
