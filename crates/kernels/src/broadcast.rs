@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::{ELEMENTS_OF_TASK, short_tasks};
+use crate::sharing::{ELEMENTS_OF_TASK, short_tasks};
 use crate::team::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;

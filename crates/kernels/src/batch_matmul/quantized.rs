@@ -4,10 +4,10 @@
 use crate::convolution::quantized::table::Table;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::{Matrix, TILE_ROWS, Tile, Variant};
-use crate::parts::{TASKS_BY_THREAD, affordable_tasks, for_each_task};
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::{ChannelLanes, Requantization};
+use crate::sharing::{TASKS_BY_THREAD, affordable_tasks, for_each_task};
 use crate::team::{Pace, part};
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! [`Shape`]: the sizes of a convolution.
 
-use crate::packing::product;
+use crate::preparation::product;
 use crate::prepared::multiply_adds;
 use crate::team::part;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::packing::product;
+use crate::preparation::product;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};

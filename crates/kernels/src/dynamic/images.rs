@@ -3,7 +3,7 @@
 
 use crate::convolution::quantized::SumConvolution;
 use crate::disjoint::DisjointOutput;
-use crate::parts::shared_tasks;
+use crate::sharing::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd, store_bytes_partial};
 use crate::{LINE_BYTES, Line, Team};

@@ -3,8 +3,8 @@
 use super::convert::round_to_f16;
 use super::map::map;
 use crate::InstructionSet;
-use crate::parts::copy;
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue, for_integers};
+use crate::sharing::copy;
 use crate::team::Team;
 use bytemuck::Pod;
 

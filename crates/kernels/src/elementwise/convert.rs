@@ -1,9 +1,9 @@
 //! QUANTIZE and DEQUANTIZE, and floats of 16 bits: from one type of element to another.
 
 use crate::InstructionSet;
-use crate::parts::{Cut, ELEMENTS_OF_MAP, for_each_rows, for_each_slice};
 use crate::prepared::OneInput;
 use crate::quantization::Quantization;
+use crate::sharing::{Cut, ELEMENTS_OF_MAP, for_each_rows, for_each_slice};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, Stored};
 use bytemuck::{Pod, Zeroable};

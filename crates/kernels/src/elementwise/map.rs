@@ -1,8 +1,8 @@
 //! Functions of one element of any type, and LOGICAL_NOT.
 
 use crate::InstructionSet;
-use crate::parts::{ELEMENTS_OF_MAP, for_each_slice};
 use crate::prepared::OneInput;
+use crate::sharing::{ELEMENTS_OF_MAP, for_each_slice};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 

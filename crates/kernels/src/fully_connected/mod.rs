@@ -13,7 +13,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{
     Arguments, Blocking, Epilogue, Layer, PackedProduct, Panels, PlainRows, RowsPlan,
 };
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::prepared::{Operands, PreparedKernel, WrongValue, multiply_adds};
 use crate::team::Pace;
 use crate::vector::Isa;

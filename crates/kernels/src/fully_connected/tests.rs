@@ -1,7 +1,7 @@
 use super::*;
 use crate::Lines;
 use crate::convolution::float::tests::numbers;
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use proptest::prelude::*;
 
 proptest! {

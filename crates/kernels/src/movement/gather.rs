@@ -4,9 +4,9 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::elementwise::f16_to_f32;
-use crate::packing::product;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_part, for_each_rows};
+use crate::preparation::product;
 use crate::prepared::{Operands, PreparedKernel, WrongValue, for_sizes};
+use crate::sharing::{Cut, ELEMENTS_OF_COPY, for_each_part, for_each_rows};
 use crate::team::{BLOCK, Team};
 
 /// Prepared GATHER or EMBEDDING_LOOKUP. Inputs: the table and the numbers of its rows.

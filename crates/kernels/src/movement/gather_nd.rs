@@ -1,9 +1,9 @@
 //! [`GatherNd`]: parts of a tensor by the indexes of their first axes.
 
 use super::gather::copy_rows;
-use crate::packing::product;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_rows};
+use crate::preparation::product;
 use crate::prepared::{Operands, PreparedKernel, WrongValue, for_sizes};
+use crate::sharing::{Cut, ELEMENTS_OF_COPY, for_each_rows};
 use crate::team::Team;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

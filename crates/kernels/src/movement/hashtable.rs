@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, for_each_part};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::sharing::{Cut, for_each_part};
 use crate::team::{BLOCK, Team};
 
 /// Bytes that are copied while a key is found.

@@ -28,8 +28,8 @@ mod tests;
 mod update;
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, TASKS_BY_THREAD, for_each_part};
 use crate::prepared::for_sizes;
+use crate::sharing::{Cut, ELEMENTS_OF_COPY, TASKS_BY_THREAD, for_each_part};
 use crate::team::{BLOCK, Team};
 use bytemuck::NoUninit;
 #[cfg(test)]

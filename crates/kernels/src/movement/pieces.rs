@@ -2,8 +2,8 @@
 
 use super::StridedCopy;
 use crate::elementwise::quantized::TableMap;
-use crate::parts::{ELEMENTS_OF_COPY, for_each_slice};
 use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
+use crate::sharing::{ELEMENTS_OF_COPY, for_each_slice};
 use crate::team::Team;
 
 /// Writes an element everywhere.

@@ -1,8 +1,8 @@
 //! [`UpdateSlice`]: a tensor with a block replaced, whose place is known when it runs.
 
 use super::StridedCopy;
-use crate::parts::copy;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::sharing::copy;
 use crate::team::Team;
 
 /// Prepared DYNAMIC_UPDATE_SLICE, or the update of a row. Inputs: the tensor, the block, and where it begins along each axis

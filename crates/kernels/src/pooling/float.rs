@@ -4,8 +4,8 @@
 use super::few_channels::{self, Fold};
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
+use crate::image_kernel::{ImageKernel, Images};
 use crate::lines::Line;
-use crate::of_images::{ImageKernel, Images};
 use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 

@@ -12,8 +12,8 @@ mod tests;
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::packing::product;
-use crate::parts::even_tasks;
+use crate::preparation::product;
+use crate::sharing::even_tasks;
 use crate::team::{Pace, Stop, Team, part};
 pub use float::FloatPooling;
 pub use quantized::QuantizedPooling;

@@ -2,7 +2,7 @@
 
 use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::pack::turned_until;
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::vector::{Isa, Simd};
 use crate::{Preparation, TooLarge};
 

@@ -6,8 +6,8 @@
 use super::activation::{Activate, Activation};
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
-use crate::packing::PackedValues;
-use crate::parts::{Cut, for_each_part};
+use crate::preparation::PackedValues;
+use crate::sharing::{Cut, for_each_part};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Epilogue, Preparation, TooLarge};

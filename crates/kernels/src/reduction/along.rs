@@ -3,8 +3,8 @@
 use super::{RowNormalization, instance_normalization, local_response_normalization};
 use crate::Multiplier;
 use crate::movement::StridedCopy;
-use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::prepared::{OneInput, Operands, PreparedKernel, WrongValue};
+use crate::sharing::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::team::{Pace, Team};
 use crate::vector::Byte;
 use std::marker::PhantomData;

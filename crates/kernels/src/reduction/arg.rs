@@ -1,8 +1,8 @@
 //! [`ArgReduction`]: where the greatest or least element of each slice stands.
 
-use crate::packing::product;
-use crate::parts::{Cut, for_each_rows};
+use crate::preparation::product;
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue, for_integers};
+use crate::sharing::{Cut, for_each_rows};
 use crate::team::Team;
 
 /// Which element is looked for.

@@ -1,7 +1,7 @@
 //! [`Axes::fold`]: any reduction of elements of any type, one after the other.
 
 use super::{Axes, offset};
-use crate::parts::ELEMENTS_OF_TASK;
+use crate::sharing::ELEMENTS_OF_TASK;
 use crate::team::Team;
 
 impl Axes {

@@ -19,7 +19,7 @@ pub use stored::{MOST_ADDED, ReduceStored, StoredReduction};
 pub use sum::{Reduce, Reduction};
 
 use crate::broadcast::offset_along;
-use crate::parts::{Cut, for_each_rows};
+use crate::sharing::{Cut, for_each_rows};
 use crate::team::{Pace, Team};
 use std::ops::Range;
 

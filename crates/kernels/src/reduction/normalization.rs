@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{Cut, ELEMENTS_OF_TASK, for_each_rows};
+use crate::sharing::{Cut, ELEMENTS_OF_TASK, for_each_rows};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 

@@ -10,9 +10,9 @@ mod tests;
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::packing::product;
-use crate::parts::{Cut, ELEMENTS_OF_TASK, for_each_part};
+use crate::preparation::product;
 use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
+use crate::sharing::{Cut, ELEMENTS_OF_TASK, for_each_part};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use crate::{Preparation, TooLarge};

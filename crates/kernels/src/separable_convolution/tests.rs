@@ -2,7 +2,7 @@ use super::float::{SeparableConvolution, Shapes};
 use crate::convolution::Shape;
 use crate::convolution::float::Layer;
 use crate::convolution::float::tests::{compare, defined, numbers, output_of, turned};
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::{Epilogue, Image, ImageKernel, InstructionSet};
 use proptest::prelude::*;
 

@@ -6,8 +6,8 @@ mod tests;
 
 use crate::InstructionSet;
 use crate::broadcast::offset_along;
-use crate::parts::{Cut, for_each_rows};
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
+use crate::sharing::{Cut, for_each_rows};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, MOST_LANES, Simd, functions};
 pub use quantized::QuantizedSoftmax;

@@ -1,8 +1,8 @@
 //! [`QuantizedSoftmax`].
 
 use crate::InstructionSet;
-use crate::parts::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::prepared::OneInput;
+use crate::sharing::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, functions, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;

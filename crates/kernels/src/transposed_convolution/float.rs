@@ -7,8 +7,8 @@ use crate::convolution::float::taps::{Access, Taps};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::{Blocking, Gemm, Panels, RowsPlan};
 use crate::image::Places;
-use crate::of_images::{ImageKernel, Images};
-use crate::parts::for_each_task;
+use crate::image_kernel::{ImageKernel, Images};
+use crate::sharing::for_each_task;
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.

@@ -5,9 +5,9 @@ use super::shape::{Shape, tasks_by_place};
 use crate::convolution::quantized::{Convolution, Layer, Target};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
-use crate::of_images::{ImageKernel, Images};
-use crate::parts::for_each_task;
+use crate::image_kernel::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
+use crate::sharing::for_each_task;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with constant weights, prepared for an instruction set.
@@ -116,7 +116,7 @@ impl ImageKernel for TransposedConvolution {
 mod tests {
     use super::*;
     use crate::convolution::{self, float::tests::output_of};
-    use crate::packing::prepared_twice;
+    use crate::preparation::prepared_twice;
     use crate::quantization::Activations;
     use crate::transposed_convolution::tests::{any_shape, tap};
     use crate::{Image, InstructionSet, Multiplier, Requantization};

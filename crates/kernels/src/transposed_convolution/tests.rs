@@ -5,7 +5,7 @@ use super::shape::tasks_by_place;
 use crate::convolution;
 use crate::convolution::float::Layer;
 use crate::convolution::float::tests::{compare, numbers, output_of};
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::{Epilogue, Image, InstructionSet, Preparation};
 use proptest::prelude::*;
 

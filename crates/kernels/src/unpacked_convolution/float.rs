@@ -4,7 +4,7 @@ use crate::convolution::Shape;
 use crate::convolution::float::taps::{Access, Taps};
 use crate::depthwise::float::{Direct, Wide};
 use crate::gemm::float::{Arguments, Blocking, Epilogue, Gemm, Panels, Unpacked};
-use crate::of_images::{ImageKernel, Images};
+use crate::image_kernel::{ImageKernel, Images};
 use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 

@@ -3,13 +3,13 @@
 
 use crate::convolution::Shape;
 use crate::convolution::quantized::Target;
-use crate::convolution::quantized::portable::Definition;
+use crate::convolution::quantized::definition::Definition;
 use crate::disjoint::DisjointOutput;
 use crate::image::Places;
-use crate::of_images::{ImageKernel, Images};
-use crate::parts::{TASKS_BY_THREAD, even_tasks, for_each_slice};
+use crate::image_kernel::{ImageKernel, Images};
 use crate::quantization::Activations;
 use crate::requantize::Requantization;
+use crate::sharing::{TASKS_BY_THREAD, even_tasks, for_each_slice};
 use crate::team::part;
 use crate::vector::Isa;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};

@@ -1,24 +1,24 @@
 //! [`Convolution`] of float32 images.
 
+mod conv3d;
 mod narrow;
 mod pass;
 mod short_rows;
 pub(crate) mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
-mod volume;
 mod winograd;
 
 use crate::convolution::Shape;
 pub use crate::gemm::float::Layer;
 use crate::gemm::float::{Arguments, Blocking, FewColumns, PackedProduct, few_columns};
-use crate::of_images::{ImageKernel, Images};
+use crate::image_kernel::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
+pub use conv3d::{Convolution3d, Depth};
 use narrow::Narrow;
 pub(crate) use pass::Pass;
 use short_rows::ShortRows;
 use taps::{Access, Taps};
-pub use volume::{Convolution3d, Depth};
 use winograd::Winograd;
 
 /// A convolution with its filter packed and its work cut into tasks.

@@ -5,8 +5,8 @@
 use super::{Layer, Pass};
 use crate::convolution::Shape;
 use crate::gemm::float::Epilogue;
-use crate::packing::PackedValues;
-use crate::parts::{Cut, for_each_part};
+use crate::preparation::PackedValues;
+use crate::sharing::{Cut, for_each_part};
 use crate::team::Pace;
 use crate::vector::{Isa, Kernel, MOST_LANES, Simd};
 use crate::{Images, InstructionSet, Preparation, Team, TooLarge};

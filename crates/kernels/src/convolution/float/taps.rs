@@ -5,7 +5,7 @@
 use crate::convolution::{Pixels, Shape};
 use crate::gemm::float::{MOST_SEGMENTS, Rows, RowsPlan};
 use crate::image::values_needed;
-use crate::packing::product;
+use crate::preparation::product;
 use crate::{Image, Preparation, TooLarge};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 use super::winograd::TileSize;
 use super::*;
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::{Epilogue, Image, ImageMut, Lines};
 use proptest::prelude::*;
 

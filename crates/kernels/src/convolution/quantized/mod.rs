@@ -1,10 +1,10 @@
 //! [`Convolution`] of images of quantized values.
 #![allow(unsafe_code)]
 
+pub(crate) mod definition;
 mod in_place;
 mod layer;
 mod packed;
-pub(crate) mod portable;
 mod stage;
 mod sums;
 pub(crate) mod table;
@@ -17,15 +17,15 @@ use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::quantized::Variant;
 use crate::image::{Places, values_needed};
-use crate::of_images::{ImageKernel, Images};
-use crate::parts::for_each_task;
+use crate::image_kernel::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
+use crate::sharing::for_each_task;
 use crate::team::Stop;
 use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
+use definition::Portable;
 use in_place::InPlace;
 pub use layer::Layer;
 use packed::Packed;
-use portable::Portable;
 use std::fmt;
 use std::ops::Range;
 pub(crate) use sums::{Block, FromSums, SumConvolution};

@@ -4,8 +4,8 @@
 use super::{Kernel, Output, Pass, Wanted};
 use crate::convolution::Shape;
 use crate::gemm::quantized::Variant;
-use crate::parts::for_each_task;
 use crate::quantization::{Signedness, Weights};
+use crate::sharing::for_each_task;
 use crate::{Image, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! [`Tasks`]: into which tasks a convolution is cut.
 
 use crate::convolution::Shape;
-use crate::parts::{even_tasks, tasks_worth};
+use crate::sharing::{even_tasks, tasks_worth};
 use crate::team::part;
 use std::ops::Range;
 

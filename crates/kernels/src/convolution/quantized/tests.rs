@@ -1,6 +1,6 @@
 use super::*;
 use crate::convolution::float::tests::{far_shape, output_of};
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::quantization::{Activations, Weights};
 use crate::{InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;

@@ -3,18 +3,18 @@
 
 mod microkernel;
 mod sliding;
+mod sliding_microkernel;
 #[cfg(test)]
 mod tests;
 mod wide;
-mod window;
 
 use crate::convolution::float::{Convolution, Layer, Pass};
 use crate::convolution::{Pixels, Shape};
 use crate::depthwise::by_channel;
 use crate::gemm::float::{Blocking, Epilogue, Panels};
-use crate::of_images::{ImageKernel, Images};
-use crate::packing::PackedValues;
-use crate::parts::shared_tasks;
+use crate::image_kernel::{ImageKernel, Images};
+use crate::preparation::PackedValues;
+use crate::sharing::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Image, InstructionSet, Line, Preparation, Team, TooLarge};

@@ -1,11 +1,11 @@
 //! [`Sliding`]: depthwise convolutions with the usual square filters, some rows at a time.
 #![allow(unsafe_code)]
 
-use super::window::{Strip, most_rows, run_strip};
+use super::sliding_microkernel::{Strip, most_rows, run_strip};
 use crate::convolution::Shape;
 use crate::convolution::float::Pass;
 use crate::gemm::float::{Blocking, Epilogue, Panels, Target};
-use crate::parts::shared_tasks;
+use crate::sharing::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Images, InstructionSet, Preparation, Team, TooLarge};

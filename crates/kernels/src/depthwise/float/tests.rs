@@ -1,6 +1,6 @@
 use super::*;
 use crate::convolution::float::tests::{compare, defined, numbers, output_of, turned};
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::{Image, ImageMut};
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ use super::MOST_TAPS;
 use crate::convolution::Shape;
 use crate::convolution::float::Pass;
 use crate::gemm::float::Epilogue;
-use crate::parts::even_tasks;
+use crate::sharing::even_tasks;
 use crate::team::{Pace, Team, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, Images, InstructionSet, Preparation};

@@ -20,7 +20,7 @@ mod variant;
 use crate::convolution::Shape;
 use crate::convolution::quantized::{Convolution, Layer};
 use crate::depthwise::by_channel;
-use crate::of_images::{ImageKernel, Images};
+use crate::image_kernel::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
 use crate::{Line, Preparation, Team, TooLarge};
 use packed::Packed;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::convolution::float::tests::output_of;
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::quantization::Activations;
 use crate::{Image, InstructionSet, Multiplier, Requantization};
 use proptest::prelude::*;

@@ -3,8 +3,8 @@
 
 use crate::InstructionSet;
 use crate::broadcast::{BLOCK, Operand};
-use crate::parts::{Cut, for_each_rows};
 use crate::prepared::OneInput;
+use crate::sharing::{Cut, for_each_rows};
 use crate::team::Team;
 use crate::vector::Isa;
 use bytemuck::Pod;

@@ -4,8 +4,8 @@
 
 use super::{Arguments, Epilogue, Layer, MOST_SEGMENTS, Rows, RowsPlan, located};
 use crate::disjoint::DisjointOutput;
-use crate::packing::{PackedValues, product};
-use crate::parts::{even_tasks, for_each_task};
+use crate::preparation::{PackedValues, product};
+use crate::sharing::{even_tasks, for_each_task};
 use crate::team::{Pace, part};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Image, InstructionSet, Preparation, Team, TooLarge};

@@ -6,7 +6,7 @@ use super::matrix::Matrix;
 use super::pack::{panel_until, turned_until};
 use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
-use crate::packing::{PackedValues, product};
+use crate::preparation::{PackedValues, product};
 use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Preparation, Team, TooLarge};

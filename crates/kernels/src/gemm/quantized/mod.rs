@@ -16,9 +16,9 @@ mod bytes;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod dot;
 mod grid;
+mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod pack;
 mod problem;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
@@ -31,7 +31,7 @@ pub(crate) use block::Block;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use bytes::{ByteMatrix, ByteOutputs, SumsOfRows};
 pub(crate) use grid::Grid;
-pub(crate) use pack::{Matrix, Source, WORD_PIECE};
+pub(crate) use matrix::{Matrix, Source, WORD_PIECE};
 pub(crate) use variant::Variant;
 
 use crate::requantize::ChannelLanes;

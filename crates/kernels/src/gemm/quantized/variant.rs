@@ -5,7 +5,7 @@ use super::block::Block;
 use super::problem::Problem;
 use super::tiles::{self, Arithmetic, Compute, Packing, Sums, Target, pair_steps};
 use super::{Ahead, DEPTH, Grid};
-use crate::packing::product;
+use crate::preparation::product;
 use crate::quantization::Signedness;
 use crate::requantize::{Form, LANES};
 use crate::{InstructionSet, Preparation, TooLarge};

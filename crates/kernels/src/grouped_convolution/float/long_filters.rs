@@ -7,8 +7,8 @@
 use crate::convolution::Shape;
 use crate::convolution::float::Layer;
 use crate::gemm::float::{Arguments, Blocking, MOST_SEGMENTS, PackedProduct, Rows, RowsPlan};
-use crate::packing::product;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_rows};
+use crate::preparation::product;
+use crate::sharing::{Cut, ELEMENTS_OF_COPY, for_each_rows};
 use crate::{Image, Images, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 

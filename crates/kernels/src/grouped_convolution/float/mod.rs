@@ -7,7 +7,7 @@ mod tests;
 
 use crate::convolution::Shape;
 use crate::convolution::float::{Convolution, Layer};
-use crate::of_images::{ImageKernel, Images};
+use crate::image_kernel::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use long_filters::LongFilters;
 use small_groups::SmallGroups;

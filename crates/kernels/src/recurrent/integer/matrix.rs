@@ -1,7 +1,7 @@
 //! [`Matrix`]: weights of 8 or 16 bits.
 
 use super::multiply_all;
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::vector::{Kernel, Simd};
 use crate::{Multiplier, Preparation, TooLarge};
 use bytemuck::Pod;

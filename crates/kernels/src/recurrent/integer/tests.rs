@@ -4,7 +4,7 @@
 use super::fixed_point::{logistic, tanh};
 use super::*;
 use crate::InstructionSet;
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel};
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use super::super::*;
 use super::{ACTIVATIONS, activate, dot, near, sequences, sigmoid, wide};
 use crate::InstructionSet;
-use crate::packing::prepared_twice;
+use crate::preparation::prepared_twice;
 use crate::team::Team;
 use proptest::prelude::*;
 

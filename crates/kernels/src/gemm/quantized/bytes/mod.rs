@@ -14,7 +14,7 @@ mod chunks;
 use super::problem::Common;
 use super::variant::LEAST_ROWS;
 use super::{DEPTH, Matrix, Source, Variant};
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::quantization::{Activations, Weights};
 use crate::requantize::{Form, LANES, Requantization};
 use crate::team::Pace;

@@ -2,9 +2,9 @@
 
 use super::{Convolution, Layer};
 use crate::convolution::Shape;
-use crate::of_images::{ImageKernel, Images};
-use crate::packing::product;
-use crate::parts::{Cut, ELEMENTS_OF_COPY, for_each_rows};
+use crate::image_kernel::{ImageKernel, Images};
+use crate::preparation::product;
+use crate::sharing::{Cut, ELEMENTS_OF_COPY, for_each_rows};
 use crate::{Image, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// The sizes of a convolution of volumes `[batch, depth, height, width, channels]` along their depth, as of a

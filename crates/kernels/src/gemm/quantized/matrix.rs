@@ -8,7 +8,7 @@ use super::variant::Variant;
 use super::{Ahead, DEPTH, Grid, Tile};
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::float::turn_avx512::{SIDE, turn};
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::quantization::{Activations, Signedness, Sums, Weights};
 use crate::requantize::{
     ChannelGroup, ChannelLanes, Form, LANES, Requantization, SumRange, derived_lanes,

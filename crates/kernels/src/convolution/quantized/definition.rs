@@ -4,7 +4,7 @@
 use super::sums::Block;
 use super::{Layer, Method, Output, Pass, Target, Wanted};
 use crate::convolution::Shape;
-use crate::packing::PackedValues;
+use crate::preparation::PackedValues;
 use crate::quantization::{Activations, Signedness};
 use crate::requantize::LANES;
 use crate::team::{Pace, Stop, part};
