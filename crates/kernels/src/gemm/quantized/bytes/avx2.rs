@@ -4,8 +4,8 @@
 
 use super::super::DEPTH;
 use super::super::avx2::store_row;
-use super::{BLOCK, Entry, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
-use crate::requantize::ChannelLanes;
+use super::{BLOCK, Entry, Lane, PACKED_STEP, PANEL_ROWS, STEP_BYTES, VECTOR_ROWS};
+use crate::requantize::LANES;
 use crate::requantize::avx2::Limits;
 use std::arch::x86_64::*;
 
@@ -81,7 +81,7 @@ pub(super) struct Work<'a> {
     pub packed: *const u8,
     pub entries: &'a [Entry],
     /// Of the first piece, whose sums begin with a bias.
-    pub biases: Option<&'a [i32]>,
+    pub lanes: Option<&'a [Lane]>,
     /// [`PANEL_ROWS`] for each channel, on a multiple of 32 bytes.
     pub sums: *mut i32,
 }
@@ -129,8 +129,8 @@ unsafe fn multiply_by<const P: usize, const L: usize>(work: &Work<'_>) {
         // SAFETY: the caller's promises.
         unsafe {
             let mut chunk = work.packed.add(entry.start as usize);
-            let mut totals = match work.biases {
-                Some(biases) => [_mm256_set1_epi32(biases[channel]); P],
+            let mut totals = match work.lanes {
+                Some(lanes) => [_mm256_set1_epi32(lanes[channel].bias); P],
                 None => {
                     let mut totals = [_mm256_setzero_si256(); P];
                     for p in 0..P {
@@ -211,7 +211,7 @@ pub(super) struct Outputs<'a> {
     pub rows: usize,
     /// At most 16.
     pub channels: usize,
-    pub lanes: &'a ChannelLanes,
+    pub lanes: &'a [Lane; LANES],
     pub limits: (i32, i32),
     /// Where the first row's output begins.
     pub output: *mut u8,
@@ -241,7 +241,7 @@ pub(super) unsafe fn finish<const NUDGED: bool>(work: &Outputs<'_>) {
                 let at = channel * PANEL_ROWS + vector * VECTOR_ROWS;
                 // SAFETY: the caller's promises.
                 let sums = unsafe { _mm256_load_si256(work.sums.add(at).cast()) };
-                outputs[of_four] = requantized::<NUDGED>(sums, work.lanes, channel);
+                outputs[of_four] = requantized::<NUDGED>(sums, &work.lanes[channel]);
             }
             fours[index] = _mm256_shuffle_epi8(limits.narrow4(outputs), order);
         }
@@ -263,24 +263,18 @@ pub(super) unsafe fn finish<const NUDGED: bool>(work: &Outputs<'_>) {
 /// The outputs of sums of one channel, before they are clamped: of rows 0, 2, 1 and 3, then 4, 6, 5 and 7.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn requantized<const NUDGED: bool>(sums: __m256i, lanes: &ChannelLanes, channel: usize) -> __m256i {
-    let ChannelLanes { rounding_even, rounding_odd, doubled, shift, .. } = lanes;
-    let of_parity = if channel.is_multiple_of(2) { rounding_even } else { rounding_odd };
-    let (rounding, doubled) = (of_parity[channel / 2], doubled[channel]);
-    let all =
-        (_mm256_set1_epi64x(rounding.cast_signed()), _mm256_set1_epi32(doubled.cast_signed()));
-    let even = _mm256_add_epi64(_mm256_mul_epu32(sums, all.1), all.0);
-    let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(sums), all.1);
-    let odd = _mm256_add_epi64(odd, all.0);
+fn requantized<const NUDGED: bool>(sums: __m256i, lane: &Lane) -> __m256i {
+    let doubled = _mm256_set1_epi32(lane.doubled.cast_signed());
+    let rounding = _mm256_set1_epi64x(lane.rounding.cast_signed());
+    let even = _mm256_add_epi64(_mm256_mul_epu32(sums, doubled), rounding);
+    let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(sums), doubled);
+    let odd = _mm256_add_epi64(odd, rounding);
     // The upper halves.
     let (even, odd) = (_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd));
     let mut upper = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(even, odd));
     if NUDGED {
-        // The upper half with the rounding is greater than this where it is not negative itself.
-        #[allow(clippy::cast_possible_truncation)]
-        let negative = ((rounding >> 32) as u32).wrapping_add(doubled / 2).wrapping_sub(1);
-        let negative = _mm256_set1_epi32(negative.cast_signed());
-        upper = _mm256_sub_epi32(upper, _mm256_cmpgt_epi32(upper, negative));
+        upper =
+            _mm256_sub_epi32(upper, _mm256_cmpgt_epi32(upper, _mm256_set1_epi32(lane.negative)));
     }
-    _mm256_srav_epi32(upper, _mm256_set1_epi32(shift[channel].cast_signed()))
+    _mm256_srav_epi32(upper, _mm256_set1_epi32(lane.shift.cast_signed()))
 }

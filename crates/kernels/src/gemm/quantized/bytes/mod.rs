@@ -59,6 +59,18 @@ struct Entry {
     channel: u16,
 }
 
+/// How a channel is requantized, see [`ChannelLanes`](crate::requantize::ChannelLanes).
+#[derive(Debug, Clone, Copy, Zeroable, Pod)]
+#[repr(C)]
+struct Lane {
+    rounding: u64,
+    doubled: u32,
+    shift: u32,
+    /// The product's upper half with the rounding is greater than this where it is not negative itself.
+    negative: i32,
+    bias: i32,
+}
+
 /// A packed matrix with what turns sums into outputs.
 #[derive(Debug)]
 pub(crate) struct ByteMatrix {
@@ -73,8 +85,8 @@ pub(crate) struct ByteMatrix {
     packed: PackedValues<u8>,
     /// By block, piece and the number of chunks.
     entries: Vec<Entry>,
-    /// What the sums of each channel begin with, of whole groups of 16.
-    biases: Vec<i32>,
+    /// Of each channel, of whole groups of 16.
+    lanes: Vec<Lane>,
     /// For the requantization of sums, unless they are given as they are.
     outputs: Option<Matrix>,
 }
@@ -194,19 +206,18 @@ impl ByteMatrix {
         })?;
         let entries = entries(&counts, channels, size, bytes, preparation)?;
         let sizes = [runs, run_bytes];
-        let (biases, outputs, common) = match outputs {
+        let (lanes, outputs, common) = match outputs {
             Some((activations, requantization)) => {
-                let (biases, outputs) =
-                    outputs_of(source, activations, requantization, preparation)?;
+                let (lanes, outputs) = lanes(source, activations, requantization, preparation)?;
                 let common = Common::new(sizes, activations.signedness, requantization);
-                (biases, Some(outputs), common)
+                (lanes, Some(outputs), common)
             }
             None => {
                 let count = channels.next_multiple_of(LANES);
                 (preparation.zeros(count, "constants of channels")?, None, Common::of_sums(sizes))
             }
         };
-        Ok(Some(Self { common, channels, steps, size, packed, entries, biases, outputs }))
+        Ok(Some(Self { common, channels, steps, size, packed, entries, lanes, outputs }))
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -308,7 +319,7 @@ impl ByteMatrix {
             if pace.is_over(rows * self.steps * DEPTH * channels) {
                 return;
             }
-            let biases = &self.biases[first_channel..][..channels.next_multiple_of(LANES)];
+            let lanes = &self.lanes[first_channel..][..channels.next_multiple_of(LANES)];
             let of_panel = |panel: usize| sums.wrapping_add(panel * BLOCK * PANEL_ROWS);
             for (index, piece) in pieces(self.steps).enumerate() {
                 let first = first_channel * piece_count + index * channels;
@@ -319,7 +330,7 @@ impl ByteMatrix {
                         panel: scratch.wrapping_add(from),
                         packed: self.packed.values().as_ptr(),
                         entries,
-                        biases: if index == 0 { Some(biases) } else { None },
+                        lanes: if index == 0 { Some(lanes) } else { None },
                         sums: of_panel(panel),
                     };
                     // SAFETY: the processor has AVX2. Entries have been compared with the packed weights; wherever a step
@@ -386,7 +397,7 @@ impl ByteMatrix {
             sums,
             rows,
             channels: block.channels,
-            lanes: &outputs.block_lanes(block)[0],
+            lanes: self.lanes[block.channel..][..LANES].try_into().expect("16 channels"),
             limits: self.common.limits,
             output,
             step,
@@ -528,13 +539,13 @@ fn entries(
     Ok(entries)
 }
 
-/// What the sums of all channels begin with, and what turns them into outputs.
-fn outputs_of(
+/// The constants of all channels.
+fn lanes(
     source: &Source<'_>,
     activations: Activations,
     requantization: &Requantization,
     preparation: &mut Preparation,
-) -> Result<(Vec<i32>, Matrix), TooLarge> {
+) -> Result<(Vec<Lane>, Matrix), TooLarge> {
     let sums = source.sums(preparation)?;
     let zero_point = activations.zero_point + activations.signedness.offset();
     let sums = sums
@@ -548,10 +559,21 @@ fn outputs_of(
     };
     let outputs =
         Matrix::of_outputs(variant, &sums, activations.signedness, requantization, preparation)?;
-    let biases = (0..source.channels.next_multiple_of(LANES)).map(|channel| {
+    let lanes = (0..source.channels.next_multiple_of(LANES)).map(|channel| {
         let block = &outputs.blocks()[channel / LANES];
-        outputs.block_lanes(block)[0].bias[channel % LANES]
+        let (lanes, lane) = (&outputs.block_lanes(block)[0], channel % LANES);
+        let of_parity = if lane % 2 == 0 { &lanes.rounding_even } else { &lanes.rounding_odd };
+        let (rounding, doubled) = (of_parity[lane / 2], lanes.doubled[lane]);
+        #[allow(clippy::cast_possible_truncation)] // The upper half.
+        let upper = (rounding >> 32) as u32;
+        Lane {
+            rounding,
+            doubled,
+            shift: lanes.shift[lane],
+            negative: upper.wrapping_add(doubled / 2).wrapping_sub(1).cast_signed(),
+            bias: lanes.bias[lane],
+        }
     });
-    let biases = preparation.collected(biases, "biases")?;
-    Ok((biases, outputs))
+    let lanes = preparation.collected(lanes, "constants of channels")?;
+    Ok((lanes, outputs))
 }
