@@ -2,7 +2,7 @@
 
 use super::bind::Bound;
 use super::device_step::{argument, locate};
-use super::job::{BehindDependencies, Job, Started};
+use super::job::{BehindDependencies, EndedBy, Job, LateOutcome, Started};
 use super::ran::{Ran, RunOptions};
 use super::run::run;
 use super::state::{Failure, Outcome, Times};
@@ -58,12 +58,14 @@ impl Execution {
         let started = self.start(true)?;
         let completion = Arc::new(Completion::default());
         let event = Event::of_execution(Arc::clone(&completion));
-        let job = Job { execution: self.clone(), started, behind: None, completion };
+        let ended_by = EndedBy::ItsThread(completion);
+        let job = Job { execution: self.clone(), started, ended_by };
         self.start_in_background(job, Vec::new())?;
         Ok(event)
     }
 
-    /// Runs it once all dependencies have ended, and returns an event with a sync fence.
+    /// Runs it once all dependencies have ended, and returns an event with a sync fence. The execution
+    /// has ended when somebody has waited for that event, not before.
     /// `timeout_after_dependencies` is how long it may take from then on, in nanoseconds; 0: as long
     /// as it takes.
     ///
@@ -235,18 +237,12 @@ impl Execution {
         };
         let execution = self.clone();
         let output_shapes = fenced.started.arguments.known_output_shapes();
-        let info = std::sync::Mutex::new(Some(info));
         let settle = move |signalled: Result<()>| {
-            let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
             // The device may say more than its fence, which signals even when a loop took too long.
-            let reported = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
-            let outcome = match (signalled.err(), reported, info) {
-                (None, None, Some(info)) => {
-                    let output_shapes = output_shapes.clone();
-                    Ok(Outcome { output_shapes, times: Times::Asked(info) })
-                }
-                (_, Some(error), _) | (Some(error), None, _) => Err(error.into()),
-                (None, None, None) => Err(Error::failed("the execution has ended twice").into()),
+            let reported = info.get().err().map(Error::from);
+            let outcome = match reported.or(signalled.err()) {
+                None => Ok(Outcome { output_shapes, times: Times::Asked(info) }),
+                Some(error) => Err(error.into()),
             };
             execution.lock().finish(outcome)
         };
@@ -260,16 +256,18 @@ impl Execution {
             Ok(pair) => pair,
             Err(error) => return self.give_up(error.into()),
         };
-        let completion = Arc::new(Completion::default());
-        let behind = Some(BehindDependencies { timeout, called, signal });
-        let (execution, done) = (self.clone(), Arc::clone(&completion));
-        let job = Job { execution, started, behind, completion: done };
+        let outcome = Arc::new(LateOutcome::default());
+        let behind = BehindDependencies { timeout, called, outcome: Arc::clone(&outcome), signal };
+        let ended_by = EndedBy::ItsEvent(behind);
+        let job = Job { execution: self.clone(), started, ended_by };
         match SyncFence::unsignalled(&fences) {
             Ok(unsignalled) => self.start_in_background(job, unsignalled)?,
             // One has failed already, which is nothing but the soonest that it can.
             Err(error) => job.conclude(Err(Error::from(nnhal_hal::Error::from(error)).into())),
         }
-        Ok(Event::of_fence(fence, Some(Box::new(move |_| completion.wait()))))
+        let execution = self.clone();
+        let settle = move |signalled| execution.lock().finish(outcome.take(signalled));
+        Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
 }
 
