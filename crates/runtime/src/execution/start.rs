@@ -71,7 +71,8 @@ impl Execution {
     ///
     /// # Errors
     /// `BAD_DATA` if an argument is not given, or the dimensions of an output are not known, or for
-    /// a timeout unless the compilation is for one chosen device; a failed dependency's error;
+    /// a timeout unless the compilation is for one chosen device; the error of a dependency that has
+    /// failed already;
     /// `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without threads or descriptors, or if too many
     /// executions wait. What goes wrong later the event says.
     pub fn start_compute_with_dependencies(
@@ -110,6 +111,10 @@ impl Execution {
                 }
                 Err(error) if error.code() == ResultCode::OpFailed => {
                     tracing::debug!(%error, "the device does not wait for fences");
+                }
+                // A dependency that has failed is the same error on every device.
+                Err(error) if SyncFence::unsignalled(&fenced.fences).is_err() => {
+                    tracing::debug!(%error, "the device does not wait for a fence that has failed");
                 }
                 Err(error) => return self.give_up(error),
             }
@@ -262,8 +267,8 @@ impl Execution {
         let job = Job { execution: self.clone(), started, ended_by };
         match SyncFence::unsignalled(&fences) {
             Ok(unsignalled) => self.start_in_background(job, unsignalled)?,
-            // One has failed already, which is nothing but the soonest that it can.
-            Err(error) => job.conclude(Err(Error::from(nnhal_hal::Error::from(error)).into())),
+            // One has failed already.
+            Err(error) => return self.give_up(nnhal_hal::Error::from(error).into()),
         }
         let execution = self.clone();
         let settle = move |signalled| execution.lock().finish(outcome.take(signalled));

@@ -135,6 +135,22 @@ fn a_dependency_that_fails_fails_the_execution() {
 }
 
 #[test]
+fn a_dependency_that_has_failed_fails_the_call() {
+    let compilation = one_device(2);
+    for in_memory in [false, true] {
+        let (signal, fence) = SyncFence::pair().unwrap();
+        let dependency = Event::from_sync_fence_fd(fence.as_fd().try_clone_to_owned().unwrap());
+        drop(signal);
+        let execution =
+            if in_memory { execution_in_memory(&compilation).0 } else { execution(&compilation).0 };
+        let refused = execution.start_compute_with_dependencies(&[dependency.unwrap()], 0);
+        assert_eq!(code(refused), ResultCode::OpFailed);
+        assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState);
+        assert_eq!(code(execution.compute()), ResultCode::BadState, "it has ended");
+    }
+}
+
+#[test]
 fn a_timeout_after_dependencies_is_kept() {
     let compilation = one_device(2);
     let (execution, _) = execution(&compilation);
