@@ -50,6 +50,8 @@ enum Value {
     None,
     Bytes(Vec<u8>),
     Model(Handle),
+    /// `setOperandValue` without a value.
+    LeftOut,
 }
 
 fn of(code: i32, dimensions: &[u32]) -> Operand {
@@ -120,6 +122,7 @@ fn with_operands(operands: &[Operand]) -> Handle {
             Value::Model(value) => {
                 works(ANeuralNetworksModel_setOperandValueFromModel(model, index, *value));
             }
+            Value::LeftOut => works(ANeuralNetworksModel_setOperandValue(model, index, null(), 0)),
         }
     }
     model
@@ -212,6 +215,19 @@ fn values_that_a_definition_forbids_fail_when_computed() {
     let image = || float(&[1, 2, 2, 1]);
     let pool = [image(), int(1), int(-1), int(1), int(1), int(1), int(0), image()];
     fails_when_computed(MAX_POOL_2D, &pool, 1, "is -1, expected");
+}
+
+#[test]
+fn operations_without_an_argument_that_they_need_fail_when_computed() {
+    let x = || float(&[2]);
+    let nothing = || Operand { value: Value::LeftOut, ..float(&[2]) };
+    fails_when_computed(ADD, &[nothing(), x(), int(0), x()], 1, "input 0 (input0) is left out");
+    fails_when_computed(RELU, &[nothing(), x()], 1, "is left out");
+    let no_activation = Operand { value: Value::LeftOut, ..of(INT32, &[]) };
+    fails_when_computed(ADD, &[x(), x(), no_activation, x()], 1, "is left out");
+    // Types are checked as ever.
+    let number = Operand { value: Value::LeftOut, ..of(TENSOR_INT32, &[2]) };
+    refused(ADD, &[number, x(), int(0), x()], 1, "type of input");
 }
 
 #[test]

@@ -394,7 +394,8 @@ impl ModelBuilder {
             inputs.iter().map(source),
             outputs.iter().map(source),
         );
-        signature.since(&call)?;
+        // What is left out although it is needed is found out about when it is computed.
+        signature.since_by_types(&call)?;
         match nnhal_ops::operations::validate(&call) {
             Err(Fault::Invalid(error)) if nnhal_ops::validate::refused_at_once(&error) => {
                 Err(error.into())
