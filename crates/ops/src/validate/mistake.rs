@@ -71,7 +71,9 @@ impl OperationMistake {
             Self::OutputTooLarge { .. } => "MODEL-17",
             Self::UnmappedPrefix { .. } => "EXT-3",
             Self::ControlFlow(error) => match error {
-                ControlFlowError::Condition { .. } | ControlFlowError::Count { .. } => {
+                ControlFlowError::Condition { .. }
+                | ControlFlowError::Count { .. }
+                | ControlFlowError::NoModel { .. } => {
                     if operation_type == OperationType::If {
                         "CF-1"
                     } else {

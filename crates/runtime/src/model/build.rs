@@ -225,7 +225,8 @@ impl ModelBuilder {
     ///
     /// # Errors
     /// `BAD_DATA` if the number is no operation, an operand is not there, types and ranks do not fit
-    /// the operation's definition, or an IF or WHILE does not fit the models that it runs;
+    /// the operation's definition, or an IF or WHILE does not fit the models that it runs, which must be
+    /// set before;
     /// `BAD_STATE`. What else the definition forbids fails when it is computed, as Android does it.
     pub fn add_operation(&mut self, code: i32, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         self.expect_building()?;
@@ -405,7 +406,7 @@ impl ModelBuilder {
         }
     }
 
-    /// Checks an IF or WHILE against the models that it is to run, as far as they are set.
+    /// Checks an IF or WHILE against the models that it is to run.
     fn expect_compatible(&self, operation: &Operation) -> Result<()> {
         let operands = &self.own.graph.operands;
         let of = |index: &u32| {
