@@ -258,17 +258,20 @@ impl ModelBuilder {
     /// Says which operands an execution gives and gets.
     ///
     /// # Errors
-    /// `BAD_DATA` if one is not there, has a value, or was named before; `BAD_STATE`.
+    /// `BAD_DATA` if one is not there, has a value, or was named before; `BAD_STATE`. As Android does it,
+    /// one that has a value is named all the same, so that the model cannot be finished until this succeeds.
     pub fn identify_inputs_and_outputs(&mut self, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         self.expect_building()?;
         self.expect_indexes("input", inputs)?;
         self.expect_indexes("output", outputs)?;
         let graph = &mut self.own.graph;
-        for (list, lifetime, name) in [
-            (inputs, OperandLifeTime::SubgraphInput, "input"),
-            (outputs, OperandLifeTime::SubgraphOutput, "output"),
+        for (list, named, lifetime, name) in [
+            (inputs, &mut graph.inputs, OperandLifeTime::SubgraphInput, "input"),
+            (outputs, &mut graph.outputs, OperandLifeTime::SubgraphOutput, "output"),
         ] {
-            for index in list {
+            named.resize(list.len(), 0);
+            for (index, place) in list.iter().zip(named) {
+                *place = *index;
                 let operand = &mut graph.operands[*index as usize];
                 if operand.lifetime != OperandLifeTime::TemporaryVariable {
                     let found = operand.lifetime;
@@ -279,8 +282,6 @@ impl ModelBuilder {
                 operand.lifetime = lifetime;
             }
         }
-        graph.inputs = inputs.to_vec();
-        graph.outputs = outputs.to_vec();
         Ok(())
     }
 

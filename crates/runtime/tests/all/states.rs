@@ -85,6 +85,32 @@ fn inputs_and_outputs_are_named_once_and_have_no_value() {
 }
 
 #[test]
+fn a_model_whose_inputs_and_outputs_were_named_wrongly_cannot_be_finished() {
+    for is_corrected in [false, true] {
+        let mut builder = ModelBuilder::new(&devices());
+        let x = tensor(&mut builder, &[2]);
+        let y = tensor(&mut builder, &[2]);
+        builder.set_operand_value(x, &[0; 8]).unwrap();
+        operation(&mut builder, Relu, &[x], &[y]).unwrap();
+        assert_eq!(code(builder.identify_inputs_and_outputs(&[x], &[y])), ResultCode::BadData);
+        if is_corrected {
+            builder.identify_inputs_and_outputs(&[], &[y]).unwrap();
+            builder.finish().unwrap();
+        } else {
+            assert_eq!(code(builder.finish()), ResultCode::BadData);
+            assert_eq!(code(builder.finish()), ResultCode::BadState);
+        }
+    }
+    // Naming the same ones again fails, and changes nothing.
+    let mut builder = ModelBuilder::new(&devices());
+    let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
+    operation(&mut builder, Relu, &[x], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    assert_eq!(code(builder.identify_inputs_and_outputs(&[x], &[y])), ResultCode::BadData);
+    builder.finish().unwrap();
+}
+
+#[test]
 fn a_model_is_finished_once_and_then_never_changes() {
     let devices = devices();
     let mut builder = ModelBuilder::new(&devices);
