@@ -1,6 +1,6 @@
 //! [`ModelBuilder`]
 
-use super::assemble::assemble;
+use super::assemble::{assemble, prefixes};
 use super::order::run_order;
 use super::{DEEPEST, Inner, Model, Own, VALUE_ALIGNMENT};
 use crate::bytes::ReadBytes;
@@ -467,6 +467,8 @@ impl ModelBuilder {
             return Err(Error::bad_data(format!("models are nested more than {DEEPEST} deep")));
         }
         let graph = &mut self.own.graph;
+        let used = prefixes(std::iter::once(&*graph));
+        self.devices.extensions().expect_offered(&used)?;
         let order = run_order(&graph.operands, &graph.operations).ok_or_else(|| {
             Error::bad_data("operations wait for each other, or for an operand that none writes")
         })?;

@@ -317,6 +317,18 @@ fn extensions_have_numbers_but_devices_must_describe_them() {
     let operation_type = devices.extension_operation_type("com.example.things", 1).unwrap();
     builder.add_operation(operation_type, &[x], &[y]).unwrap();
     builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    assert_eq!(code(builder.finish()), ResultCode::BadData, "no device offers it");
+}
+
+#[test]
+fn an_operation_that_an_offered_extension_lacks_is_supported_by_no_device() {
+    let devices = devices();
+    let offered = devices.list()[0].extensions()[0].name.clone();
+    let operation_type = devices.extension_operation_type(&offered, 0xFFFF).unwrap();
+    let mut builder = ModelBuilder::new(&devices);
+    let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
+    builder.add_operation(operation_type, &[x], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
     let model = builder.finish().unwrap();
     assert_eq!(model.supported_operations(devices.list()).unwrap(), [false]);
     assert_eq!(code(CompilationBuilder::new(&model).finish()), ResultCode::BadData);
