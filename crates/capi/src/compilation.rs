@@ -167,7 +167,8 @@ export! {
         let result = compilation.change(|it| it.finish().map(drop));
         if let Some(began) = began {
             let (model, devices) = (&compilation.model, &compilation.devices);
-            diagnostics::compiled(began, model, devices, compilation.is_cached(), &result);
+            let (is_cached, finished) = (compilation.is_cached(), compilation.finished().ok());
+            diagnostics::compiled(began, model, devices, is_cached, finished.as_ref(), &result);
         }
         result
     }

@@ -86,6 +86,11 @@ impl Compilation {
         self.0.plan.describe()
     }
 
+    /// Whether values pass between steps whose size is not known before an execution.
+    pub fn has_dynamic_temporaries(&self) -> bool {
+        self.0.plan.has_dynamic_temporaries()
+    }
+
     /// The multiple of bytes at which memory for an input is best placed.
     ///
     /// # Errors

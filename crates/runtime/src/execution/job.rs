@@ -110,7 +110,7 @@ impl Job {
         let Self { execution, started, ended_by } = self;
         match ended_by {
             EndedBy::ItsThread(completion) => {
-                let result = execution.lock().finish(outcome);
+                let result = execution.finish(outcome);
                 // Before it is reported: what they hold may be the caller's.
                 drop((execution, started));
                 completion.complete(result);

@@ -3,6 +3,7 @@
 use super::bind::Bound;
 use super::device_step::{argument, locate};
 use super::job::{BehindDependencies, EndedBy, Job, LateOutcome, Started};
+use super::observer::{Observed, Start};
 use super::ran::{Ran, RunOptions};
 use super::run::run;
 use super::state::{Failure, Outcome, Times};
@@ -29,9 +30,9 @@ impl Execution {
     /// [`Execution::output_dimensions`] tells how much room it takes; `MISSED_DEADLINE_*`; what the
     /// devices answer; `BAD_STATE`.
     pub fn compute(&self) -> Result<()> {
-        let started = self.start(true)?;
+        let started = self.start(Start::Synchronous)?;
         let outcome = self.compute_now(&started, &[]);
-        self.lock().finish(outcome)
+        self.finish(outcome)
     }
 
     /// The same over the channels of a burst.
@@ -44,9 +45,9 @@ impl Execution {
             return Err(Error::bad_data("the burst is for another compilation"));
         }
         let held = burst.take()?;
-        let started = self.start(true)?;
+        let started = self.start(Start::Burst)?;
         let outcome = self.compute_now(&started, held.channels());
-        self.lock().finish(outcome)
+        self.finish(outcome)
     }
 
     /// Runs it in the background, and returns an event that ends with it.
@@ -55,7 +56,7 @@ impl Execution {
     /// `BAD_DATA` if an argument is not given; `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without
     /// threads, or if too many executions wait. What goes wrong later the event says.
     pub fn start_compute(&self) -> Result<Event> {
-        let started = self.start(true)?;
+        let started = self.start(Start::Asynchronous)?;
         let completion = Arc::new(Completion::default());
         let event = Event::of_execution(Arc::clone(&completion));
         let ended_by = EndedBy::ItsThread(completion);
@@ -88,7 +89,7 @@ impl Execution {
                 None => dependency.wait()?,
             }
         }
-        let started = self.start(false)?;
+        let started = self.start(Start::Fenced)?;
         let checked = if timeout_after_dependencies > 0 {
             self.expect_one_device("a timeout after dependencies")
         } else {
@@ -123,16 +124,19 @@ impl Execution {
     }
 
     /// Begins, and checks what can be checked by now.
-    fn start(&self, with_values: bool) -> Result<Started> {
+    fn start(&self, start: Start) -> Result<Started> {
+        let observed = Observed::begin(self.observer(), start);
         let mut state = self.lock();
         state.start()?;
-        let checked = state
-            .arguments
-            .expect_all()
-            .and_then(|()| if with_values { state.arguments.expect_values() } else { Ok(()) });
+        state.observed = observed;
+        let mut checked = state.arguments.expect_all();
+        // What waits for others cannot be looked at yet.
+        if start != Start::Fenced {
+            checked = checked.and_then(|()| state.arguments.expect_values());
+        }
         if let Err(error) = checked {
-            state.finish(Err(error.clone().into()))?;
-            return Err(error);
+            drop(state);
+            return self.give_up(error);
         }
         Ok(Started {
             arguments: Arc::clone(&state.arguments),
@@ -145,7 +149,7 @@ impl Execution {
 
     /// Ends an execution that did not come to computing.
     fn give_up<T>(&self, error: Error) -> Result<T> {
-        self.lock().finish(Err(error.clone().into()))?;
+        self.finish(Err(error.clone().into()))?;
         Err(error)
     }
 
@@ -249,7 +253,7 @@ impl Execution {
                 None => Ok(Outcome { output_shapes, times: Times::Asked(info) }),
                 Some(error) => Err(error.into()),
             };
-            execution.lock().finish(outcome)
+            execution.finish(outcome)
         };
         Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
@@ -271,7 +275,7 @@ impl Execution {
             Err(error) => return self.give_up(nnhal_hal::Error::from(error).into()),
         }
         let execution = self.clone();
-        let settle = move |signalled| execution.lock().finish(outcome.take(signalled));
+        let settle = move |signalled| execution.finish(outcome.take(signalled));
         Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
 }
