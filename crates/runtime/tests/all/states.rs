@@ -71,6 +71,23 @@ fn operations_must_be_known_and_their_operands_fit() {
 }
 
 #[test]
+fn model_8_9_the_quantization_of_integers_is_looked_at_when_the_model_is_finished() {
+    for (scale, zero_point, is_valid) in
+        [(0.5, 0, true), (0.0, 5, false), (-1.0, 0, false), (f32::NAN, 0, false)]
+    {
+        let mut builder = ModelBuilder::new(&devices());
+        let integers =
+            OperandDescription::quantized(OperandType::TensorInt32, [2], scale, zero_point);
+        let [x, y] = [(); 2].map(|()| builder.add_operand(&integers).unwrap());
+        operation(&mut builder, OperationType::Abs, &[x], &[y]).unwrap();
+        builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+        let finished = builder.finish().map(drop).map_err(|error| error.code());
+        let expected = if is_valid { Ok(()) } else { Err(ResultCode::BadData) };
+        assert_eq!(finished, expected, "scale {scale}, zero point {zero_point}");
+    }
+}
+
+#[test]
 fn inputs_and_outputs_are_named_once_and_have_no_value() {
     let mut builder = ModelBuilder::new(&devices());
     let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
