@@ -101,7 +101,8 @@ export! {
         compilation.check("compilation")?;
         let devices = device::list(devices, count)?;
         let model = model::finished(&model)?;
-        let builder = CompilationBuilder::for_devices(&model, &devices)?;
+        let mut builder = CompilationBuilder::for_devices(&model, &devices)?;
+        builder.set_name_count(count as usize)?;
         compilation.write(Held::give(builder, model, devices)?);
         Ok(())
     }

@@ -66,7 +66,7 @@ fn handles() -> Outcome<&'static [usize]> {
 }
 
 /// The devices of a list that C passes: at least one, none twice. One that is there under both of
-/// its names counts once.
+/// its names is there once.
 pub(crate) fn list(devices: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
     listed(&entries(devices, count)?)
 }
