@@ -133,6 +133,9 @@ impl Job {
 
 /// What a result code is called below.
 fn status_of(code: ResultCode) -> ErrorStatus {
+    if code == ResultCode::DeadObject {
+        return ErrorStatus::DeviceUnavailable;
+    }
     let found = ErrorStatus::ALL
         .iter()
         .copied()
