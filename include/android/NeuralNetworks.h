@@ -224,7 +224,8 @@ int ANeuralNetworksExecution_startCompute(ANeuralNetworksExecution* execution,
 
 /*
  * Begins to compute once all dependencies are met, and returns. duration is how long it may take
- * after that, in nanoseconds; 0: as long as it needs. All dimensions of outputs must be known.
+ * after that, in nanoseconds; 0: as long as it needs. All dimensions of outputs must be known. The
+ * execution has ended when the event was waited for or freed.
  */
 int ANeuralNetworksExecution_startComputeWithDependencies(
         ANeuralNetworksExecution* execution, const ANeuralNetworksEvent* const* dependencies,

@@ -108,7 +108,7 @@ pub(crate) fn error_of(method: &'static str, status: &Status) -> Error {
 /// The service cannot be reached.
 pub(crate) fn gone(method: &'static str, why: StatusCode) -> Error {
     let why = in_words(why);
-    Error::new(ErrorStatus::DeviceUnavailable, RemoteFailure::Gone { method, why })
+    Error::gone(RemoteFailure::Gone { method, why })
 }
 
 /// What the transport says, with the system's words for the system's errors.
@@ -151,6 +151,8 @@ mod tests {
         let dead = error_of("x", &Status::from(StatusCode::DeadObject));
         let refused = gone("connect", StatusCode::Errno(-13)).to_string();
         assert!(refused.contains("Permission denied (os error 13)"), "{refused}");
-        assert!(is_gone(&dead) && dead.status() == ErrorStatus::DeviceUnavailable);
+        assert!(
+            is_gone(&dead) && dead.is_gone() && dead.status() == ErrorStatus::DeviceUnavailable
+        );
     }
 }

@@ -77,7 +77,10 @@ impl ClientError {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Self::new(error.status(), error)
+        match error {
+            ClientError::Died => Self::gone(error),
+            error => Self::new(error.status(), error),
+        }
     }
 }
 

@@ -101,7 +101,8 @@ export! {
         compilation.check("compilation")?;
         let devices = device::list(devices, count)?;
         let model = model::finished(&model)?;
-        let builder = CompilationBuilder::for_devices(&model, &devices)?;
+        let mut builder = CompilationBuilder::for_devices(&model, &devices)?;
+        builder.set_name_count(count as usize)?;
         compilation.write(Held::give(builder, model, devices)?);
         Ok(())
     }
@@ -167,7 +168,8 @@ export! {
         let result = compilation.change(|it| it.finish().map(drop));
         if let Some(began) = began {
             let (model, devices) = (&compilation.model, &compilation.devices);
-            diagnostics::compiled(began, model, devices, compilation.is_cached(), &result);
+            let (is_cached, finished) = (compilation.is_cached(), compilation.finished().ok());
+            diagnostics::compiled(began, model, devices, is_cached, finished.as_ref(), &result);
         }
         result
     }

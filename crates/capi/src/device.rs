@@ -6,7 +6,7 @@ use crate::handle;
 use crate::model::{ANeuralNetworksModel, finished};
 use crate::outcome::{Outcome, bad_data, null};
 use crate::pointer::{In, Out};
-use nnhal_runtime::Device;
+use nnhal_runtime::{Device, RUNTIME_FEATURE_LEVEL};
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
@@ -19,18 +19,26 @@ nnhal_c_boundary::opaque! {
 #[derive(Debug)]
 pub struct ListedDevice {
     pub(crate) device: Device,
+    feature_level: i64,
     name: CString,
     version: CString,
     pub(crate) extensions: Vec<CString>,
 }
 
 impl ListedDevice {
-    fn new(device: &Device, name: &str) -> Self {
+    fn new(device: &Device, name: &str, is_own: bool) -> Self {
+        // Programs take it for granted that Android's CPU device has the level of the runtime.
+        let feature_level = if is_own || name == REFERENCE_NAME {
+            RUNTIME_FEATURE_LEVEL
+        } else {
+            device.feature_level()
+        };
         let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
         Self {
             name: text(name),
             version: text(device.version_string()),
             extensions: device.extensions().iter().map(|extension| text(&extension.name)).collect(),
+            feature_level,
             device: device.clone(),
         }
     }
@@ -39,7 +47,7 @@ impl ListedDevice {
 /// Handles of all devices, the same each time that they are asked for, as addresses.
 fn handles() -> Outcome<&'static [usize]> {
     static HANDLES: OnceLock<Vec<usize>> = OnceLock::new();
-    let Offered { devices, reference } = offered()?;
+    let Offered { devices, is_own, reference } = offered()?;
     let mut entries: Vec<_> = devices.list().iter().map(|it| (it, it.name())).collect();
     if let Some(Reference { device, is_renamed }) = *reference {
         if is_renamed {
@@ -49,7 +57,8 @@ fn handles() -> Outcome<&'static [usize]> {
         }
     }
     let handle = |(device, name): (&Device, &str)| {
-        handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device, name)))
+        let listed = ListedDevice::new(device, name, is_own[device.index()]);
+        handle::give::<ANeuralNetworksDevice>(Arc::new(listed))
     };
     Ok(HANDLES.get_or_init(|| {
         entries.into_iter().filter_map(|it| handle(it).ok().map(<*mut _>::addr)).collect()
@@ -57,7 +66,7 @@ fn handles() -> Outcome<&'static [usize]> {
 }
 
 /// The devices of a list that C passes: at least one, none twice. One that is there under both of
-/// its names counts once.
+/// its names is there once.
 pub(crate) fn list(devices: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
     listed(&entries(devices, count)?)
 }
@@ -93,8 +102,8 @@ fn listed(handles: &[*const ANeuralNetworksDevice]) -> Outcome<Vec<Device>> {
 
 export! {
     /// Feature level of the library.
-    fn ANeuralNetworks_getRuntimeFeatureLevel() -> i64, nnhal_runtime::RUNTIME_FEATURE_LEVEL; {
-        nnhal_runtime::RUNTIME_FEATURE_LEVEL
+    fn ANeuralNetworks_getRuntimeFeatureLevel() -> i64, RUNTIME_FEATURE_LEVEL; {
+        RUNTIME_FEATURE_LEVEL
     }
 
     /// Number of devices.
@@ -145,14 +154,14 @@ export! {
         Ok(())
     }
 
-    /// Its feature level, or that of the library if that is lower.
+    /// Its feature level, or that of the library if that is lower or the device is the library's own.
     fn ANeuralNetworksDevice_getFeatureLevel(
         device: *const ANeuralNetworksDevice,
         level: Out<i64>,
     ) {
         let device = handle::get(device, "device")?;
         level.check("featureLevel")?;
-        level.write(device.device.feature_level());
+        level.write(device.feature_level);
         Ok(())
     }
 

@@ -9,6 +9,9 @@ use std::sync::{Arc, LazyLock};
 /// What is offered.
 pub(crate) struct Offered {
     pub(crate) devices: Devices,
+    /// By position among the devices, whether it is of this library and does all that the runtime offers.
+    /// Others do what their interface has.
+    pub(crate) is_own: Vec<bool>,
     pub(crate) reference: Option<Reference>,
 }
 
@@ -41,10 +44,14 @@ pub(crate) fn offered() -> Outcome<&'static Offered> {
             .and_then(|()| nnhal_settings::ABORT_ON_MISUSE.is_on())
             .and_then(|_| support_library_level())
             .and_then(|_| all())
-            .and_then(named)
-            .and_then(|devices| Ok((reference(&devices)?, devices)));
-        let offered = offered
-            .map(|(reference, devices)| Offered { devices: Devices::new(devices), reference });
+            .and_then(|own| Ok((named(&own)?, own)))
+            .and_then(|(devices, own)| {
+                let is_own =
+                    |device: &Arc<dyn Device>| own.iter().any(|it| Arc::ptr_eq(it, device));
+                let is_own = devices.iter().map(is_own).collect();
+                let reference = reference(&devices)?;
+                Ok(Offered { devices: Devices::new(devices), is_own, reference })
+            });
         offered.map_err(|error| {
             nnhal_c_boundary::log::say(&error.to_string());
             error.to_string()
@@ -84,9 +91,9 @@ pub(crate) fn devices() -> Outcome<&'static Devices> {
 }
 
 /// Those that the environment names, in its order; all where it names none.
-fn named(all: Vec<Arc<dyn Device>>) -> Result<Vec<Arc<dyn Device>>, SettingError> {
-    let named = DEVICES.parse(|names| chosen(&all, names))?;
-    Ok(named.unwrap_or(all))
+fn named(all: &[Arc<dyn Device>]) -> Result<Vec<Arc<dyn Device>>, SettingError> {
+    let named = DEVICES.parse(|names| chosen(all, names))?;
+    Ok(named.unwrap_or_else(|| all.to_vec()))
 }
 
 fn chosen(all: &[Arc<dyn Device>], names: &str) -> Result<Vec<Arc<dyn Device>>, Option<String>> {

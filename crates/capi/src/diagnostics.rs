@@ -1,14 +1,17 @@
 //! What a support library reports to observers: each compilation and each execution that has ended.
 //!
-//! It costs nothing as long as there is no observer. An execution that was started asynchronously is reported
-//! when its event is waited for, or freed.
+//! It costs nothing as long as there is no observer. An execution that could not be started because it goes on or
+//! has ended before is not reported, one that lacks an argument is. A fenced execution is reported when its event is
+//! waited for, or freed.
 
 use crate::border::inner;
 use crate::handle;
 use crate::outcome::{NO_ERROR, Outcome};
 use crate::pointer::Context;
 use nnhal_hal::{Model, OperandType, OperationType};
-use nnhal_runtime::{Device, DurationCode, Execution, Model as FinishedModel};
+use nnhal_runtime::{
+    Compilation, Device, DurationCode, Execution, Model as FinishedModel, Observer, Start,
+};
 use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -26,19 +29,20 @@ pub struct Report {
     control_flow: bool,
     dynamic: bool,
     mode: i32,
-    /// Of the compilation, or of the execution as the caller sees it.
-    elapsed: Duration,
+    /// Of the compilation, or of the execution as the caller sees it; `None` of a fenced one, which waits for others.
+    elapsed: Option<Duration>,
     in_driver: Option<Duration>,
     on_hardware: Option<Duration>,
 }
 
-/// How an execution was started (`ANeuralNetworksDiagnosticExecutionMode`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Asynchronous = 1,
-    Synchronous = 2,
-    Burst = 3,
-    Fenced = 4,
+/// How an execution was started, as C has it (`ANeuralNetworksDiagnosticExecutionMode`).
+fn mode(start: Start) -> i32 {
+    match start {
+        Start::Asynchronous => 1,
+        Start::Synchronous => 2,
+        Start::Burst => 3,
+        Start::Fenced => 4,
+    }
 }
 
 type CompilationCallback = extern "C" fn(Context, *const ANeuralNetworksDiagnosticCompilationInfo);
@@ -72,38 +76,47 @@ pub(crate) fn compiled(
     model: &FinishedModel,
     devices: &[Device],
     caching: bool,
+    finished: Option<&Compilation>,
     result: &Outcome,
 ) {
-    let report =
-        Report { elapsed: began.elapsed(), caching, ..Report::new(model, devices, result) };
+    let elapsed = Some(began.elapsed());
+    let report = Report { elapsed, caching, ..Report::new(model, devices, finished, result) };
     let Some(Callbacks { compilation: Some(callback), context, .. }) = callbacks() else { return };
     let Ok(info) = handle::give(Arc::new(report)) else { return };
     callback(context, info);
     drop(handle::take(info.cast_const(), "info"));
 }
 
-/// Reports an execution that has ended.
-pub(crate) fn executed(
-    began: Instant,
-    execution: &Execution,
-    caching: bool,
-    mode: Mode,
-    result: &Outcome,
-) {
-    let compilation = execution.compilation();
-    let duration = |code| execution.duration(code).ok().flatten();
-    let report = Report {
-        elapsed: began.elapsed(),
-        caching,
-        mode: mode as i32,
-        in_driver: duration(DurationCode::InDriver),
-        on_hardware: duration(DurationCode::OnHardware),
-        ..Report::new(compilation.model(), compilation.devices(), result)
-    };
-    let Some(Callbacks { execution: Some(callback), context, .. }) = callbacks() else { return };
-    let Ok(info) = handle::give(Arc::new(report)) else { return };
-    callback(context, info);
-    drop(handle::take(info.cast_const(), "info"));
+/// Reports the executions of a compilation.
+pub(crate) struct Executions {
+    /// Whether the compilation's result is kept.
+    pub(crate) caching: bool,
+}
+
+impl Observer for Executions {
+    fn is_interested(&self) -> bool {
+        IS_OBSERVED.load(Ordering::Relaxed)
+    }
+
+    fn ended(&self, execution: &Execution, start: Start, elapsed: Duration, result: &Outcome) {
+        let compilation = execution.compilation();
+        let (model, devices) = (compilation.model(), compilation.devices());
+        let duration = |code| execution.duration(code).ok().flatten();
+        let report = Report {
+            elapsed: (start != Start::Fenced).then_some(elapsed),
+            caching: self.caching,
+            mode: mode(start),
+            in_driver: duration(DurationCode::InDriver),
+            on_hardware: duration(DurationCode::OnHardware),
+            ..Report::new(model, devices, Some(compilation), result)
+        };
+        let Some(Callbacks { execution: Some(callback), context, .. }) = callbacks() else {
+            return;
+        };
+        let Ok(info) = handle::give(Arc::new(report)) else { return };
+        callback(context, info);
+        drop(handle::take(info.cast_const(), "info"));
+    }
 }
 
 /// A copy, so that callbacks may register others.
@@ -112,9 +125,16 @@ fn callbacks() -> Option<Callbacks> {
 }
 
 impl Report {
-    fn new(model: &FinishedModel, devices: &[Device], result: &Outcome) -> Self {
+    fn new(
+        model: &FinishedModel,
+        devices: &[Device],
+        compilation: Option<&Compilation>,
+        result: &Outcome,
+    ) -> Self {
         let named = |device: &Device| format!("{}={}", device.name(), device.version_string());
-        let devices = devices.iter().map(named).collect::<Vec<_>>().join(",").replace('\0', " ");
+        let mut devices: Vec<String> = devices.iter().map(named).collect();
+        devices.sort_unstable();
+        let devices = devices.join(",").replace('\0', " ");
         Self {
             model_hash: architecture_hash(model.hal()),
             devices: CString::new(devices).unwrap_or_default(),
@@ -123,9 +143,9 @@ impl Report {
             output_class: class(model.outputs().map(|operand| operand.operand_type)),
             caching: false,
             control_flow: has_control_flow(model.hal()),
-            dynamic: has_unknown_dimensions(model.hal()),
+            dynamic: compilation.is_some_and(Compilation::has_dynamic_temporaries),
             mode: 0,
-            elapsed: Duration::ZERO,
+            elapsed: None,
             in_driver: None,
             on_hardware: None,
         }
@@ -155,14 +175,6 @@ fn class(types: impl Iterator<Item = OperandType>) -> i32 {
 fn has_control_flow(model: &Model) -> bool {
     model.main.operations.iter().any(|operation| {
         matches!(operation.operation_type, OperationType::If | OperationType::While)
-    })
-}
-
-fn has_unknown_dimensions(model: &Model) -> bool {
-    model.main.operands.iter().any(|operand| {
-        let dimensions = &operand.dimensions;
-        operand.operand_type.is_tensor() == Some(true)
-            && (dimensions.is_empty() || dimensions.contains(&0))
     })
 }
 
@@ -225,7 +237,7 @@ parts! {
         SL_ANeuralNetworksDiagnosticCompilationInfo_getOutputDataClass -> i32, 0,
             |report| report.output_class;
         SL_ANeuralNetworksDiagnosticCompilationInfo_getCompilationTimeNanos -> u64, u64::MAX,
-            |report| nanoseconds(Some(report.elapsed));
+            |report| nanoseconds(report.elapsed);
         SL_ANeuralNetworksDiagnosticCompilationInfo_isCachingEnabled -> bool, false,
             |report| report.caching;
         SL_ANeuralNetworksDiagnosticCompilationInfo_isControlFlowUsed -> bool, false,
@@ -249,7 +261,7 @@ parts! {
         SL_ANeuralNetworksDiagnosticExecutionInfo_getErrorCode -> u32, 0,
             |report| report.code.cast_unsigned();
         SL_ANeuralNetworksDiagnosticExecutionInfo_getRuntimeExecutionTimeNanos -> u64, u64::MAX,
-            |report| nanoseconds(Some(report.elapsed));
+            |report| nanoseconds(report.elapsed);
         SL_ANeuralNetworksDiagnosticExecutionInfo_getDriverExecutionTimeNanos -> u64, u64::MAX,
             |report| nanoseconds(report.in_driver);
         SL_ANeuralNetworksDiagnosticExecutionInfo_getHardwareExecutionTimeNanos -> u64, u64::MAX,

@@ -3,50 +3,15 @@
 use crate::border::export;
 use crate::handle;
 use crate::last_error;
-use crate::outcome::{Outcome, bad_data, lock, null};
+use crate::outcome::{bad_data, null};
 use crate::pointer::{Out, duplicate};
 use nnhal_runtime::Event;
 use std::os::fd::IntoRawFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 nnhal_c_boundary::opaque! {
     /// An event.
-    ANeuralNetworksEvent: Held, 6;
-}
-
-/// An event as C holds it.
-pub struct Held {
-    event: Event,
-    /// What is to be done when somebody has waited for the first time.
-    then: Mutex<Option<Then>>,
-}
-
-type Then = Box<dyn FnOnce(&Outcome) + Send>;
-
-impl From<Event> for Held {
-    fn from(event: Event) -> Self {
-        Self { event, then: Mutex::new(None) }
-    }
-}
-
-impl Held {
-    /// The same with something to do when somebody has waited for the first time.
-    pub(crate) fn and_then(self, then: impl FnOnce(&Outcome) + Send + 'static) -> Self {
-        Self { then: Mutex::new(Some(Box::new(then))), ..self }
-    }
-
-    pub(crate) fn event(&self) -> &Event {
-        &self.event
-    }
-
-    fn wait(&self) -> Outcome {
-        let result = self.event.wait();
-        let then = lock(&self.then)?.take();
-        if let Some(then) = then {
-            then(&result);
-        }
-        result
-    }
+    ANeuralNetworksEvent: Event, 6;
 }
 
 export! {
@@ -75,7 +40,7 @@ export! {
             return Err(bad_data(format!("sync_fence_fd is {fence}, which is no fence")));
         }
         let made = Event::from_sync_fence_fd(duplicate(fence, "sync_fence_fd")?)?;
-        event.write(handle::give(Arc::new(Held::from(made)))?);
+        event.write(handle::give(Arc::new(made))?);
         Ok(())
     }
 
@@ -89,7 +54,7 @@ export! {
         if event.is_null() {
             return Err(null("event"));
         }
-        let descriptor = handle::get(event, "event")?.event.sync_fence_fd()?;
+        let descriptor = handle::get(event, "event")?.sync_fence_fd()?;
         fence.write(descriptor.into_raw_fd());
         Ok(())
     }

@@ -4,8 +4,7 @@ use crate::abi::ANeuralNetworksOperandType;
 use crate::border::export;
 use crate::burst::ANeuralNetworksBurst;
 use crate::compilation::{ANeuralNetworksCompilation, attribute};
-use crate::diagnostics::{self, Mode};
-use crate::event;
+use crate::diagnostics;
 use crate::event::ANeuralNetworksEvent;
 use crate::handle;
 use crate::last_error;
@@ -24,45 +23,13 @@ use std::time::Duration;
 
 nnhal_c_boundary::opaque! {
     /// An execution.
-    ANeuralNetworksExecution: Held, 4;
+    ANeuralNetworksExecution: Execution, 4;
 }
 
-/// An execution as C holds it.
-#[derive(Debug)]
-pub struct Held {
-    execution: Execution,
-    is_cached: bool,
-}
-
-impl Held {
-    /// Runs it in one of the ways that return when it is done.
-    fn run(&self, mode: Mode, run: impl FnOnce(&Execution) -> Outcome) -> Outcome {
-        let began = diagnostics::now();
-        let result = run(&self.execution);
-        if let Some(began) = began {
-            diagnostics::executed(began, &self.execution, self.is_cached, mode, &result);
-        }
-        result
-    }
-
-    /// Starts it in one of the ways that return before it is done.
-    fn start(
-        &self,
-        mode: Mode,
-        event: Out<*mut ANeuralNetworksEvent>,
-        start: impl FnOnce(&Execution) -> Outcome<Event>,
-    ) -> Outcome {
-        let began = diagnostics::now();
-        let mut started = event::Held::from(start(&self.execution)?);
-        if let Some(began) = began {
-            let (execution, is_cached) = (self.execution.clone(), self.is_cached);
-            started = started.and_then(move |result| {
-                diagnostics::executed(began, &execution, is_cached, mode, result);
-            });
-        }
-        event.write(handle::give(Arc::new(started))?);
-        Ok(())
-    }
+/// Gives C the event of an execution that was started.
+fn give_event(event: Out<*mut ANeuralNetworksEvent>, started: Event) -> Outcome {
+    event.write(handle::give(Arc::new(started))?);
+    Ok(())
 }
 
 /// What stands for a time that was not measured.
@@ -87,8 +54,8 @@ export! {
         execution.write(std::ptr::null_mut());
         let compilation = handle::get(compilation, "compilation")?;
         execution.check("execution")?;
-        let is_cached = compilation.is_cached();
-        let made = Held { execution: Execution::new(&compilation.finished()?), is_cached };
+        let observer = Arc::new(diagnostics::Executions { caching: compilation.is_cached() });
+        let made = Execution::observed(&compilation.finished()?, observer);
         execution.write(handle::give(Arc::new(made))?);
         Ok(())
     }
@@ -97,7 +64,7 @@ export! {
     fn ANeuralNetworksExecution_free(execution: *mut ANeuralNetworksExecution) -> (), (); {
         let function = "ANeuralNetworksExecution_free";
         match handle::get(execution, "execution") {
-            Ok(inside) if inside.execution.is_computing() => {
+            Ok(inside) if inside.is_computing() => {
                 last_error::keep(function, &bad_state("the execution is computing"));
             }
             _ => handle::free(execution, function, "execution"),
@@ -121,7 +88,7 @@ export! {
         } else {
             Some(Arc::new(Lent::new(buffer, length, "buffer")?))
         };
-        execution.execution.set_input(index(input), description_if_any(type_)?.as_ref(), bytes)
+        execution.set_input(index(input), description_if_any(type_)?.as_ref(), bytes)
     }
 
     /// Sets an input to a part of a memory.
@@ -136,7 +103,7 @@ export! {
         let execution = handle::get(execution, "execution")?;
         let memory = handle::get(memory, "memory")?;
         let type_ = description_if_any(type_)?;
-        execution.execution.set_input_from_memory(index(input), type_.as_ref(), &memory, offset, length)
+        execution.set_input_from_memory(index(input), type_.as_ref(), &memory, offset, length)
     }
 
     /// Sets the place for an output.
@@ -156,7 +123,7 @@ export! {
         } else {
             Some(Arc::new(Room::new(buffer, length, "buffer")?))
         };
-        execution.execution.set_output(index(output), description_if_any(type_)?.as_ref(), room)
+        execution.set_output(index(output), description_if_any(type_)?.as_ref(), room)
     }
 
     /// Sets the place for an output within a memory.
@@ -171,7 +138,7 @@ export! {
         let execution = handle::get(execution, "execution")?;
         let memory = handle::get(memory, "memory")?;
         let type_ = description_if_any(type_)?;
-        execution.execution.set_output_from_memory(index(output), type_.as_ref(), &memory, offset, length)
+        execution.set_output_from_memory(index(output), type_.as_ref(), &memory, offset, length)
     }
 
     /// Whether buffers may be longer than their values.
@@ -179,7 +146,7 @@ export! {
         execution: *mut ANeuralNetworksExecution,
         enable: u8,
     ) {
-        handle::get(execution, "execution")?.execution.enable_input_and_output_padding(enable != 0)
+        handle::get(execution, "execution")?.enable_input_and_output_padding(enable != 0)
     }
 
     /// Whether it may compute more than once.
@@ -187,7 +154,7 @@ export! {
         execution: *mut ANeuralNetworksExecution,
         reusable: u8,
     ) {
-        handle::get(execution, "execution")?.execution.set_reusable(reusable != 0)
+        handle::get(execution, "execution")?.set_reusable(reusable != 0)
     }
 
     /// Whether to measure times.
@@ -195,7 +162,7 @@ export! {
         execution: *mut ANeuralNetworksExecution,
         measure: u8,
     ) {
-        handle::get(execution, "execution")?.execution.set_measure_timing(measure != 0)
+        handle::get(execution, "execution")?.set_measure_timing(measure != 0)
     }
 
     /// How long a computation may take.
@@ -203,7 +170,7 @@ export! {
         execution: *mut ANeuralNetworksExecution,
         nanoseconds: u64,
     ) {
-        handle::get(execution, "execution")?.execution.set_timeout(nanoseconds)
+        handle::get(execution, "execution")?.set_timeout(nanoseconds)
     }
 
     /// How long each WHILE may take.
@@ -211,7 +178,7 @@ export! {
         execution: *mut ANeuralNetworksExecution,
         nanoseconds: u64,
     ) {
-        handle::get(execution, "execution")?.execution.set_loop_timeout(nanoseconds)
+        handle::get(execution, "execution")?.set_loop_timeout(nanoseconds)
     }
 
     /// An attribute of an extension.
@@ -224,12 +191,12 @@ export! {
     ) {
         let execution = handle::get(execution, "execution")?;
         let (name, data) = attribute(extension, data, length)?;
-        execution.execution.add_extension_attribute(&name, number, &data)
+        execution.add_extension_attribute(&name, number, &data)
     }
 
     /// Computes.
     fn ANeuralNetworksExecution_compute(execution: *mut ANeuralNetworksExecution) {
-        handle::get(execution, "execution")?.run(Mode::Synchronous, Execution::compute)
+        handle::get(execution, "execution")?.compute()
     }
 
     /// Computes through a burst.
@@ -239,7 +206,7 @@ export! {
     ) {
         let execution = handle::get(execution, "execution")?;
         let burst = handle::get(burst, "burst")?;
-        execution.run(Mode::Burst, |it| it.burst_compute(&burst))
+        execution.burst_compute(&burst)
     }
 
     /// Begins to compute.
@@ -250,7 +217,7 @@ export! {
         event.write(std::ptr::null_mut());
         event.check("event")?;
         let execution = handle::get(execution, "execution")?;
-        execution.start(Mode::Asynchronous, event, Execution::start_compute)
+        give_event(event, execution.start_compute()?)
     }
 
     /// Begins to compute once all dependencies are met.
@@ -267,12 +234,10 @@ export! {
         let events = dependencies.copy(count as usize, "dependencies")?;
         let dependency = |(index, event): (usize, &*const ANeuralNetworksEvent)| {
             let event = handle::get(*event, &format!("dependencies[{index}]"))?;
-            Ok(event.event().clone())
+            Ok(Event::clone(&event))
         };
         let events = events.iter().enumerate().map(dependency).collect::<Outcome<Vec<_>>>()?;
-        execution.start(Mode::Fenced, event, |execution| {
-            execution.start_compute_with_dependencies(&events, nanoseconds)
-        })
+        give_event(event, execution.start_compute_with_dependencies(&events, nanoseconds)?)
     }
 
     /// An output's rank, after the computation.
@@ -283,7 +248,7 @@ export! {
     ) {
         let execution = handle::get(execution, "execution")?;
         rank.check("rank")?;
-        let found = execution.execution.output_dimensions(index(output))?;
+        let found = execution.output_dimensions(index(output))?;
         rank.write(u32::try_from(found.dimensions.len()).unwrap_or(u32::MAX));
         sufficient(output, &found)
     }
@@ -296,7 +261,7 @@ export! {
     ) {
         let execution = handle::get(execution, "execution")?;
         dimensions.check("dimensions")?;
-        let found = execution.execution.output_dimensions(index(output))?;
+        let found = execution.output_dimensions(index(output))?;
         if found.dimensions.is_empty() {
             return Err(bad_data(format!("output {output} is a scalar, which has no dimensions")));
         }
@@ -314,7 +279,7 @@ export! {
         duration.check("duration")?;
         let code = DurationCode::from_code(code)?;
         duration.write(NOT_MEASURED);
-        if let Some(found) = execution.execution.duration(code)? {
+        if let Some(found) = execution.duration(code)? {
             duration.write(nanoseconds(found).min(NOT_MEASURED - 1));
         }
         Ok(())

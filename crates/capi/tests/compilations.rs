@@ -22,7 +22,7 @@ fn devices_say_what_they_are() {
         names.push(text(name));
         assert!(!text(version).is_empty());
         assert_eq!(kind, 2, "a CPU");
-        assert_eq!(level, 1_000_007);
+        assert_eq!(level, ANeuralNetworks_getRuntimeFeatureLevel());
     }
     // The last is the first by the name of Android's CPU device.
     assert_eq!(names, ["nnhal-cpu", "nnhal-reference", "nnapi-reference"]);
@@ -112,6 +112,26 @@ fn options_are_checked() {
         "not one chosen device"
     );
     ANeuralNetworksCompilation_free(for_all);
+    ANeuralNetworksModel_free(model);
+}
+
+/// The name of Android's CPU device counts like one more.
+#[test]
+fn two_names_of_one_device_are_not_one_device() {
+    let model = model();
+    let names = [0, 2].map(|index| made(|it| ANeuralNetworks_getDevice(index, it)));
+    let create = ANeuralNetworksCompilation_createForDevices;
+    for (names, code) in [(&names[..1], NO_ERROR), (&names[1..], NO_ERROR), (&names, BAD_DATA)] {
+        let count = u32::try_from(names.len()).unwrap();
+        let compilation = made(|it| create(model, names.as_ptr(), count, it));
+        assert_eq!(ANeuralNetworksCompilation_setTimeout(compilation, 1_000_000_000_000), code);
+        works(ANeuralNetworksCompilation_finish(compilation));
+        let execution = execution(compilation);
+        assert_eq!(ANeuralNetworksExecution_setMeasureTiming(execution, true), code);
+        assert_eq!(ANeuralNetworksExecution_setTimeout(execution, 1_000_000_000_000), code);
+        ANeuralNetworksExecution_free(execution);
+        ANeuralNetworksCompilation_free(compilation);
+    }
     ANeuralNetworksModel_free(model);
 }
 

@@ -299,5 +299,12 @@ fn extensions_that_no_device_has_can_be_named_but_not_used() {
     let mut is = true;
     works(ANeuralNetworksDevice_getExtensionSupport(device(), name.as_ptr(), &raw mut is));
     assert!(!is);
+    for _ in 0..2 {
+        works(add(model, tensor(TENSOR_FLOAT32, &[2])));
+    }
+    works(ANeuralNetworksModel_addOperation(model, operation, 1, [0].as_ptr(), 1, [1].as_ptr()));
+    works(ANeuralNetworksModel_identifyInputsAndOutputs(model, 1, [0].as_ptr(), 1, [1].as_ptr()));
+    assert_eq!(ANeuralNetworksModel_finish(model), BAD_DATA);
+    assert!(last_error().contains("no device offers extension com.example.none"));
     ANeuralNetworksModel_free(model);
 }

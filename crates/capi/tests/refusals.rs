@@ -50,6 +50,8 @@ enum Value {
     None,
     Bytes(Vec<u8>),
     Model(Handle),
+    /// `setOperandValue` without a value.
+    LeftOut,
 }
 
 fn of(code: i32, dimensions: &[u32]) -> Operand {
@@ -120,6 +122,7 @@ fn with_operands(operands: &[Operand]) -> Handle {
             Value::Model(value) => {
                 works(ANeuralNetworksModel_setOperandValueFromModel(model, index, *value));
             }
+            Value::LeftOut => works(ANeuralNetworksModel_setOperandValue(model, index, null(), 0)),
         }
     }
     model
@@ -212,6 +215,19 @@ fn values_that_a_definition_forbids_fail_when_computed() {
     let image = || float(&[1, 2, 2, 1]);
     let pool = [image(), int(1), int(-1), int(1), int(1), int(1), int(0), image()];
     fails_when_computed(MAX_POOL_2D, &pool, 1, "is -1, expected");
+}
+
+#[test]
+fn operations_without_an_argument_that_they_need_fail_when_computed() {
+    let x = || float(&[2]);
+    let nothing = || Operand { value: Value::LeftOut, ..float(&[2]) };
+    fails_when_computed(ADD, &[nothing(), x(), int(0), x()], 1, "input 0 (input0) is left out");
+    fails_when_computed(RELU, &[nothing(), x()], 1, "is left out");
+    let no_activation = Operand { value: Value::LeftOut, ..of(INT32, &[]) };
+    fails_when_computed(ADD, &[x(), x(), no_activation, x()], 1, "is left out");
+    // Types are checked as ever.
+    let number = Operand { value: Value::LeftOut, ..of(TENSOR_INT32, &[2]) };
+    refused(ADD, &[number, x(), int(0), x()], 1, "type of input");
 }
 
 #[test]
@@ -398,29 +414,28 @@ fn control_flow_that_contradicts_its_models_is_refused_when_it_is_added() {
         (vec![truth(), sub(model), sub(model), number(), x()], 1, "type of input 0"),
         (vec![truth(), sub(model), sub(model), float(&[3]), x()], 1, "shape of input 0"),
         (vec![of(TENSOR_BOOL8, &[2]), sub(model), sub(model), x(), x()], 1, "TENSOR_BOOL8 [1]"),
-        // One is enough to know.
-        (vec![truth(), later(), sub(model), number(), x()], 1, "type of input 0"),
+        (vec![truth(), later(), sub(model), x(), x()], 1, "no model is set as the then subgraph"),
+        (vec![truth(), sub(model), later(), x(), x()], 1, "no model is set as the else subgraph"),
     ] {
         refused(IF, &operands, outputs, expected);
     }
     for (operands, outputs, expected) in [
         (vec![sub(condition), sub(model), x(), x(), x()], 1, "has 1 inputs"),
         (vec![sub(model), sub(model), x(), x()], 1, "TENSOR_BOOL8 [1]"),
-        (vec![later(), sub(model), number(), x()], 1, "type of input 0"),
-        (vec![sub(condition), later(), number(), number()], 1, "type of input 0"),
+        (vec![later(), sub(model), x(), x()], 1, "no model is set as the condition subgraph"),
+        (vec![sub(condition), later(), x(), x()], 1, "no model is set as the body subgraph"),
     ] {
         refused(WHILE, &operands, outputs, expected);
     }
-    // What is not there yet may fit.
-    for operands in
-        [vec![truth(), later(), later(), x(), x()], vec![truth(), later(), sub(model), x(), x()]]
-    {
-        let whole = with_operands(&operands);
-        works(add(whole, IF, &[0, 1, 2, 3], &[4]));
-        ANeuralNetworksModel_free(whole);
-    }
-    let whole = with_operands(&[later(), sub(model), x(), x()]);
-    works(add(whole, WHILE, &[0, 1, 2], &[3]));
+    // An attempt to set one that fails sets none.
+    let whole = with_operands(&[truth(), later(), sub(model), x(), x()]);
+    let unfinished = unfinished_model(&[2]);
+    let set = ANeuralNetworksModel_setOperandValueFromModel;
+    assert_eq!(set(whole, 1, unfinished), BAD_STATE);
+    assert_eq!(add(whole, IF, &[0, 1, 2, 3], &[4]), BAD_DATA);
+    works(set(whole, 1, model));
+    works(add(whole, IF, &[0, 1, 2, 3], &[4]));
+    ANeuralNetworksModel_free(unfinished);
     ANeuralNetworksModel_free(whole);
     ANeuralNetworksModel_free(condition);
     ANeuralNetworksModel_free(model);

@@ -204,7 +204,8 @@ fn compilations_are_cached_in_open_files() {
     ANeuralNetworksModel_free(model);
 }
 
-/// What the callbacks were notified of, one decimal digit a call: modes of executions, 9 for a compilation.
+/// What the callbacks were notified of, one decimal digit a call: modes of executions, followed by their error, 9 for a
+/// compilation.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn compiled(context: *const c_void, info: *const c_void) {
@@ -224,7 +225,12 @@ extern "C" fn compiled(context: *const c_void, info: *const c_void) {
     assert_eq!(context.addr(), 42);
     assert!(nanoseconds(info) > 0 && nanoseconds(info) < u64::MAX);
     assert_eq!(code(info), NO_ERROR);
-    assert!(text(devices(info)).starts_with("nnhal-"));
+    let dynamic = function!(
+        SL_ANeuralNetworksDiagnosticCompilationInfo_areDynamicTensorsUsed:
+            extern "C" fn(*const c_void) -> bool);
+    // By name, whatever their order is.
+    assert!(text(devices(info)).starts_with("nnhal-cpu="), "{}", text(devices(info)));
+    assert!(!dynamic(info), "nothing passes between devices");
     assert_eq!(class(info), 2, "float32");
     assert_eq!(nanoseconds(null()), u64::MAX);
     record(9);
@@ -237,9 +243,16 @@ extern "C" fn executed(context: *const c_void, info: *const c_void) {
     let code = function!(
         SL_ANeuralNetworksDiagnosticExecutionInfo_getErrorCode:
             extern "C" fn(*const c_void) -> u32);
+    let nanoseconds = function!(
+        SL_ANeuralNetworksDiagnosticExecutionInfo_getRuntimeExecutionTimeNanos:
+            extern "C" fn(*const c_void) -> u64);
     assert_eq!(context.addr(), 42);
-    assert_eq!(code(info), 0);
+    let is_fenced = mode(info) == 4;
+    assert_eq!(nanoseconds(info) == u64::MAX, is_fenced, "a fenced one waits for others");
     record(u64::try_from(mode(info)).unwrap());
+    if code(info) != 0 {
+        record(u64::from(code(info)));
+    }
 }
 
 fn record(digit: u64) {
@@ -274,6 +287,12 @@ fn observers_are_notified() {
     let burst = made(|burst| ANeuralNetworksBurst_create(compilation, burst));
     works(ANeuralNetworksExecution_burstCompute(execution, burst));
     let event = made(|event| ANeuralNetworksExecution_startCompute(execution, event));
+    // Before anybody waits.
+    let started = std::time::Instant::now();
+    while CALLS.load(Ordering::SeqCst) != 9231 && started.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(CALLS.load(Ordering::SeqCst), 9231);
     works(ANeuralNetworksEvent_wait(event));
     works(ANeuralNetworksEvent_wait(event));
     ANeuralNetworksEvent_free(event);
@@ -281,7 +300,29 @@ fn observers_are_notified() {
     let event = made(|event| start(execution, null(), 0, 0, event));
     ANeuralNetworksEvent_free(event);
     assert_eq!(CALLS.load(Ordering::SeqCst), 92_314);
+    // What could not be started is not reported, unless an argument is missing.
+    let once = ready_execution(compilation, &x, &mut y);
+    let event = made(|event| start(once, null(), 0, 0, event));
+    assert_eq!(ANeuralNetworksExecution_compute(once), BAD_STATE);
+    ANeuralNetworksEvent_free(event);
+    assert_eq!(ANeuralNetworksExecution_compute(once), BAD_STATE);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 923_144);
+    let incomplete = c::execution(compilation);
+    let mut event = null_mut();
+    let started = ANeuralNetworksExecution_startCompute(incomplete, &raw mut event);
+    assert_eq!((started, event), (BAD_DATA, null_mut()));
+    assert_eq!(CALLS.load(Ordering::SeqCst), 92_314_414);
+    // Lengths that are open, and devices in another order.
+    let open = unfinished_model(&[0]);
+    works(ANeuralNetworksModel_finish(open));
+    let [first, second] = [0, 1].map(|index| made(|it| ANeuralNetworks_getDevice(index, it)));
+    let create = ANeuralNetworksCompilation_createForDevices;
+    let other = made(|it| create(open, [second, first].as_ptr(), 2, it));
+    works(ANeuralNetworksCompilation_finish(other));
+    let another = ANeuralNetworksExecution_burstCompute(c::execution(other), burst);
+    assert_eq!(another, BAD_DATA, "the burst is for another compilation");
+    assert_eq!(CALLS.load(Ordering::SeqCst), 923_144_149);
     register(None, None, null());
     works(ANeuralNetworksExecution_compute(execution));
-    assert_eq!(CALLS.load(Ordering::SeqCst), 92_314);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 923_144_149);
 }

@@ -186,11 +186,18 @@ impl CpuProgram {
     }
 }
 
-/// Whether an operation could do without one of the subgraph's inputs. Of those that IF and WHILE take, that depends on what runs.
+/// Whether an operation could do without one of the subgraph's inputs, or none reads it. Of those that IF and WHILE take, that depends on what runs.
 fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
     let mut is_input = vec![false; subgraph.operands.len()];
     for input in &subgraph.inputs {
         is_input[*input as usize] = true;
+    }
+    let mut is_read = vec![false; subgraph.operands.len()];
+    for input in subgraph.operations.iter().flat_map(|operation| &operation.inputs) {
+        is_read[*input as usize] = true;
+    }
+    if subgraph.inputs.iter().any(|input| !is_read[*input as usize]) {
+        return true;
     }
     subgraph.operations.iter().any(|operation| {
         let forms = Signature::of(operation.operation_type).map_or(&[][..], |it| it.forms);
@@ -237,7 +244,7 @@ impl Program for CpuProgram {
         let Some(specialized) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
                 Some(interpreted) => interpreted.program.run(bindings, context),
-                None => Err(nnhal_hal::Error::invalid(
+                None => Err(nnhal_hal::Error::failure(
                     "an input is left out that no operation can do without",
                 )
                 .into()),

@@ -209,6 +209,14 @@ pub trait Device: Send + Sync {
         DeviceStatus::Available
     }
 
+    /// Demands that the device's process can be reached; for whoever asks why a device is offline.
+    ///
+    /// # Errors
+    /// [`Error::gone`]
+    fn expect_reachable(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// How fast and how frugal it is.
     fn capabilities(&self) -> Capabilities;
 

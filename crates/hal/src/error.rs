@@ -16,6 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone)]
 pub struct Error {
     status: ErrorStatus,
+    is_gone: bool,
     reason: Arc<dyn StdError + Send + Sync + 'static>,
 }
 
@@ -26,7 +27,12 @@ impl Error {
         reason: impl Into<Box<dyn StdError + Send + Sync + 'static>>,
     ) -> Self {
         let status = if status == ErrorStatus::None { ErrorStatus::GeneralFailure } else { status };
-        Self { status, reason: reason.into().into() }
+        Self { status, is_gone: false, reason: reason.into().into() }
+    }
+
+    /// A `DEVICE_UNAVAILABLE` because the device's process has ended, or cannot be reached any more.
+    pub fn gone(reason: impl Into<Box<dyn StdError + Send + Sync + 'static>>) -> Self {
+        Self { is_gone: true, ..Self::new(ErrorStatus::DeviceUnavailable, reason) }
     }
 
     /// An `INVALID_ARGUMENT`.
@@ -42,6 +48,11 @@ impl Error {
     /// The status, never `NONE`.
     pub fn status(&self) -> ErrorStatus {
         self.status
+    }
+
+    /// Whether it is an [`Error::gone`]: the device itself did not answer.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// The typed reason, if it is an `E`.
@@ -98,6 +109,14 @@ mod tests {
         let error = Error::invalid(Rank(3));
         assert_eq!(error.to_string(), "INVALID_ARGUMENT: rank is 3");
         assert_eq!(error.reason::<Rank>().unwrap().0, 3);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_distinguished_from_an_unavailable_device() {
+        let gone = Error::gone("no answer");
+        assert_eq!(gone.status(), ErrorStatus::DeviceUnavailable);
+        assert!(gone.clone().is_gone());
+        assert!(!Error::new(ErrorStatus::DeviceUnavailable, "unplugged").is_gone());
     }
 
     #[test]

@@ -18,10 +18,9 @@ pub enum TransportError {
 impl From<TransportError> for nnhal_hal::Error {
     /// `DEVICE_UNAVAILABLE` if the other side is gone, else `GENERAL_FAILURE`; the reason tells.
     fn from(error: TransportError) -> Self {
-        let status = match error {
-            TransportError::DeadObject => nnhal_hal::ErrorStatus::DeviceUnavailable,
-            TransportError::Failed(_) => nnhal_hal::ErrorStatus::GeneralFailure,
-        };
-        Self::new(status, error)
+        match error {
+            TransportError::DeadObject => Self::gone(error),
+            TransportError::Failed(_) => Self::failure(error),
+        }
     }
 }

@@ -232,13 +232,27 @@ fn align(parameters: &'static [Parameter], count: usize) -> Option<Alignment> {
 }
 
 impl Signature {
-    /// The oldest version whose definition has these argument types.
+    /// The oldest version whose definition has these argument types. An argument without which there is
+    /// nothing to compute must not be left out.
     ///
     /// # Errors
     /// [`Fault::Invalid`] with the argument in which the best-fitting form and row differ.
     pub fn since(&self, call: &Call<'_>) -> Result<HalVersion, Fault> {
+        self.since_demanding(call, true)
+    }
+
+    /// The same by the number of arguments and their types alone: any may be left out.
+    ///
+    /// # Errors
+    /// As [`Signature::since`].
+    pub fn since_by_types(&self, call: &Call<'_>) -> Result<HalVersion, Fault> {
+        self.since_demanding(call, false)
+    }
+
+    fn since_demanding(&self, call: &Call<'_>, values: bool) -> Result<HalVersion, Fault> {
         let mut best: Option<HalVersion> = None;
-        let mut closest: Option<(usize, OperationError)> = None;
+        // By whether only an argument is left out, and by how many fit.
+        let mut closest: Option<((bool, usize), OperationError)> = None;
         for form in self.forms {
             let (Some(inputs), Some(outputs)) = (
                 align(form.inputs, call.inputs().len()),
@@ -247,7 +261,7 @@ impl Signature {
                 continue;
             };
             for row in self.rows {
-                match mismatch(call, &inputs, &outputs, row) {
+                match mismatch(call, &inputs, &outputs, row, values) {
                     None => {
                         let since = [form.since, row.since, inputs.since, outputs.since]
                             .into_iter()
@@ -255,8 +269,11 @@ impl Signature {
                         best = Some(best.map_or(since, |best| best.min(since)));
                     }
                     Some((position, error)) => {
-                        if closest.as_ref().is_none_or(|(furthest, _)| position > *furthest) {
-                            closest = Some((position, error));
+                        let is_left_out = error.what == "value"
+                            && mismatch(call, &inputs, &outputs, row, false).is_none();
+                        let nearness = (is_left_out, position);
+                        if closest.as_ref().is_none_or(|(nearest, _)| nearness > *nearest) {
+                            closest = Some((nearness, error));
                         }
                     }
                 }
@@ -374,6 +391,7 @@ fn mismatch(
     inputs: &Alignment,
     outputs: &Alignment,
     row: &Row,
+    demands_values: bool,
 ) -> Option<(usize, OperationError)> {
     let ins = call.inputs().iter().zip(&inputs.parameters).enumerate().map(
         |(index, (argument, parameter))| {
@@ -399,7 +417,7 @@ fn mismatch(
             let error = wrong("type", type_name(argument.operand_type), type_name(expected));
             return Some((position, error));
         }
-        if argument.is_omitted() && !parameter.may_be_omitted() {
+        if demands_values && argument.is_omitted() && !parameter.may_be_omitted() {
             return Some((position, wrong("value", "left out".into(), "a value".into())));
         }
     }

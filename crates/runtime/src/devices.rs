@@ -188,13 +188,14 @@ impl Device {
     /// they are offline.
     ///
     /// # Errors
-    /// `UNAVAILABLE_DEVICE`
+    /// `UNAVAILABLE_DEVICE`; `DEAD_OBJECT` if its process has ended.
     pub fn wait(&self) -> Result<()> {
         match self.0.device.status() {
-            DeviceStatus::Offline => Err(Error::new(
-                crate::ResultCode::UnavailableDevice,
-                format!("{} is offline", self.name()),
-            )),
+            DeviceStatus::Offline => {
+                self.0.device.expect_reachable()?;
+                let reason = format!("{} is offline", self.name());
+                Err(Error::new(crate::ResultCode::UnavailableDevice, reason))
+            }
             _ => Ok(()),
         }
     }

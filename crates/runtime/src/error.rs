@@ -27,7 +27,7 @@ pub enum ResultCode {
     Unmappable,
     /// The buffer of an output is too short.
     OutputInsufficientSize,
-    /// The device is gone.
+    /// The device cannot be used.
     UnavailableDevice,
     /// The deadline passed; another time it may be met.
     MissedDeadlineTransient,
@@ -175,7 +175,9 @@ impl Error {
 /// A device's error, with its reason.
 impl From<nnhal_hal::Error> for Error {
     fn from(error: nnhal_hal::Error) -> Self {
-        Self::new(error.status().into(), error.to_string())
+        let code =
+            if error.is_gone() { ResultCode::DeadObject } else { ResultCode::from(error.status()) };
+        Self::new(code, error.to_string())
     }
 }
 
@@ -196,6 +198,8 @@ mod tests {
         assert_eq!(of(ErrorStatus::GeneralFailure), ResultCode::OpFailed);
         assert_eq!(of(ErrorStatus::DeviceUnavailable), ResultCode::UnavailableDevice);
         assert!(of(ErrorStatus::MissedDeadlineTransient).is_missed_deadline());
+        let gone = Error::from(nnhal_hal::Error::gone("the process has ended"));
+        assert_eq!(gone.code(), ResultCode::DeadObject);
     }
 
     #[test]

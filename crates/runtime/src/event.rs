@@ -28,12 +28,13 @@ pub(crate) struct Completion {
 
 struct Fenced {
     fence: SyncFence,
-    settle: Option<Box<Settle>>,
+    /// Until it is done.
+    settle: Mutex<Option<Box<Settle>>>,
     result: OnceLock<Result<()>>,
 }
 
 /// Settles what came of a fenced execution, given what its fence says.
-pub(crate) type Settle = dyn Fn(Result<()>) -> Result<()> + Send + Sync;
+pub(crate) type Settle = dyn FnOnce(Result<()>) -> Result<()> + Send;
 
 impl Completion {
     /// Says what came of it, to whoever waits.
@@ -63,6 +64,7 @@ impl Event {
     }
 
     pub(crate) fn of_fence(fence: SyncFence, settle: Option<Box<Settle>>) -> Self {
+        let settle = Mutex::new(settle);
         Self(Kind::Fence(Arc::new(Fenced { fence, settle, result: OnceLock::new() })))
     }
 
@@ -119,9 +121,12 @@ impl Fenced {
         };
         // Settled once, however many wait.
         self.result
-            .get_or_init(|| match &self.settle {
-                Some(settle) => settle(signalled),
-                None => signalled,
+            .get_or_init(|| {
+                let settle = self.settle.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match settle {
+                    Some(settle) => settle(signalled),
+                    None => signalled,
+                }
             })
             .clone()
     }

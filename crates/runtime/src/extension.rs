@@ -45,7 +45,7 @@ impl Extensions {
     }
 
     /// The number that stands for a type or operation of an extension. A name that no device
-    /// offers gets one too; operands of such a type are then refused.
+    /// offers gets one too; operands of such a type are then refused, and models with such an operation.
     ///
     /// # Errors
     /// `BAD_DATA` when all prefixes are taken.
@@ -95,6 +95,18 @@ impl Extensions {
     /// Whether the prefix of this type was given out.
     pub(crate) fn knows(&self, extension: ExtensionType) -> bool {
         usize::from(extension.prefix()) <= self.lock().len()
+    }
+
+    /// Demands that devices offer the extensions with these prefixes.
+    ///
+    /// # Errors
+    /// `BAD_DATA` for the first that none does, or that they describe differently.
+    pub(crate) fn expect_offered(&self, used: &BTreeSet<u16>) -> Result<()> {
+        let table = self.table(used);
+        match table.iter().find(|row| !self.offered.contains_key(&row.name)) {
+            None => Ok(()),
+            Some(row) => Err(Error::bad_data(format!("no device offers extension {}", row.name))),
+        }
     }
 
     /// What devices say of an operand type; `None` if none does.

@@ -72,7 +72,7 @@ pub use description::MemoryDescription;
 pub use devices::{Device, Devices, RUNTIME_FEATURE_LEVEL, feature_level};
 pub use error::{Error, Result, ResultCode};
 pub use event::Event;
-pub use execution::{DurationCode, Execution, OutputDimensions};
+pub use execution::{DurationCode, Execution, Observer, OutputDimensions, Start};
 pub use memory::Memory;
 pub use model::{Model, ModelBuilder};
 pub use operand::OperandDescription;

@@ -45,7 +45,8 @@ impl OperandDescription {
         Self { code, dimensions: dimensions.into(), scale, zero_point }
     }
 
-    /// The operand so described, if there can be one; nothing else refers to it yet.
+    /// The operand so described, if there can be one; nothing else refers to it yet. Scale and zero point of a
+    /// `TENSOR_INT32` are not looked at before its model is finished, as Android does it.
     ///
     /// # Errors
     /// `BAD_DATA`: the number is no type, or of an extension that no device describes; dimensions,
@@ -79,7 +80,11 @@ impl OperandDescription {
                 return wrong(&format!("dimensions {:?} are too large", self.dimensions));
             }
         }
-        match nnhal_ops::validate::check_type(&operand) {
+        let mut checked = operand.clone();
+        if operand_type == OperandType::TensorInt32 {
+            (checked.scale, checked.zero_point) = (0.0, 0);
+        }
+        match nnhal_ops::validate::check_type(&checked) {
             Ok(()) => Ok(operand),
             Err(error) => wrong(&error),
         }

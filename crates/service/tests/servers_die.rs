@@ -172,7 +172,7 @@ fn what_is_of_a_dead_service_fails_and_the_device_finds_the_next() {
 
     let began = Instant::now();
     let gone = |error: nnhal_hal::Error| {
-        assert_eq!(error.status(), ErrorStatus::DeviceUnavailable, "{error}");
+        assert!(error.is_gone() && error.status() == ErrorStatus::DeviceUnavailable, "{error}");
     };
     gone(execute(&*prepared, &request).unwrap_err());
     gone(burst.execute(&request, false).unwrap_err().error);
@@ -180,6 +180,7 @@ fn what_is_of_a_dead_service_fails_and_the_device_finds_the_next() {
     gone(prepare(&*device).err().unwrap());
     gone(device.supported_operations(&model(), HalVersion::V1_3).unwrap_err());
     assert_eq!(device.status(), nnhal_hal::DeviceStatus::Offline);
+    assert!(device.expect_reachable().unwrap_err().is_gone());
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 
     let _process = service("quick", &path);

@@ -269,10 +269,14 @@ impl nnhal_hal::Device for Device {
 
     /// [`DeviceStatus::Offline`] if the service cannot be reached.
     fn status(&self) -> DeviceStatus {
-        match self.ask(|link| link.call("getType", || link.device().getType())) {
-            Ok(_) => DeviceStatus::Available,
+        match self.expect_reachable() {
+            Ok(()) => DeviceStatus::Available,
             Err(_) => DeviceStatus::Offline,
         }
+    }
+
+    fn expect_reachable(&self) -> nnhal_hal::Result<()> {
+        self.ask(|link| link.call("getType", || link.device().getType())).map(drop)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -108,7 +108,7 @@ pub(super) fn outcome(code: i32, what: &str) -> Result<(), Error> {
         0 => return Ok(()),
         3 | 4 => ErrorStatus::InvalidArgument,
         8 => ErrorStatus::OutputInsufficientSize,
-        9 => ErrorStatus::DeviceUnavailable,
+        9 | 14 => ErrorStatus::DeviceUnavailable,
         10 => ErrorStatus::MissedDeadlineTransient,
         11 => ErrorStatus::MissedDeadlinePersistent,
         12 => ErrorStatus::ResourceExhaustedTransient,

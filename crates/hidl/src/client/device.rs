@@ -120,6 +120,13 @@ impl nnhal_hal::Device for Device {
         }
     }
 
+    fn expect_reachable(&self) -> nnhal_hal::Result<()> {
+        match ask("getStatus", || self.interface.v1_0().get_status()) {
+            Err(error) if error.is_gone() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.description.capabilities.clone()
     }

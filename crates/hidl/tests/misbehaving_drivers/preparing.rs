@@ -125,6 +125,7 @@ fn drivers_that_panic_or_are_gone_fail_the_call() {
     let refused = prepare(&*driver.device()).err().unwrap();
     assert_eq!(refused.status(), ErrorStatus::DeviceUnavailable);
     assert_eq!(refused.reason(), Some(&TransportError::DeadObject));
+    assert!(refused.is_gone());
     // One that asks to be cast.
     let refused = client::from_newest("test-driver", Arc::new(Driver::new())).err().unwrap();
     assert_eq!(misbehaviour(&refused), &Misbehaviour::Panicked { method: "castFrom" });

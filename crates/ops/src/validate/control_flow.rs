@@ -4,8 +4,7 @@ use super::Rules;
 use super::graph::Side;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{
-    ChannelQuant, DataLocation, ExtraParams, Model, Operand, OperandLifeTime, OperandType,
-    Operation,
+    ChannelQuant, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation,
 };
 use nnhal_hal::{OperationType, Subgraph};
 use std::collections::HashMap;
@@ -97,6 +96,13 @@ pub enum ControlFlowError {
         found: String,
         /// What the other has.
         expected: String,
+    },
+    /// No model was set for an operand that stands for one, which an application sees to before it adds the
+    /// operation (contract: CF-1, CF-2).
+    #[error("no model is set as the {role}")]
+    NoModel {
+        /// What the model is to be.
+        role: Role,
     },
     /// An operand of a WHILE whose size is not known (contract: CF-4).
     #[error("{party} has dimensions {found:?}, expected all known")]
@@ -435,53 +441,30 @@ pub(super) fn check(
     }
 }
 
-/// Checks an IF or WHILE of an application before its model is whole, against those of its subgraphs
-/// that are there: `subgraph` says which graph an input stands for. Its signature holds, and indexes
-/// are in range.
+/// Checks an IF or WHILE of an application before its model is whole, against its subgraphs: `subgraph`
+/// says which graph an input stands for, if it is set. Its signature holds, and indexes are in range.
 ///
 /// # Errors
-/// How they do not go together (contract: CF-1 to CF-3).
+/// How they do not go together, or that one is not there (contract: CF-1 to CF-3).
 pub fn check_control_flow<'a>(
     operands: &[Operand],
     operation: &Operation,
     subgraph: impl Fn(&u32) -> Option<&'a Subgraph>,
 ) -> Result<(), ControlFlowError> {
-    let first = match operation.operation_type {
-        OperationType::If => 3,
-        OperationType::While => 2,
+    let (first, roles) = match operation.operation_type {
+        OperationType::If => (1, [Role::Then, Role::Else]),
+        OperationType::While => (0, [Role::Condition, Role::Body]),
         _ => return Ok(()),
     };
     let outer = |indexes: &[u32]| -> Vec<Operand> {
         indexes.iter().map(|index| operands[*index as usize].clone()).collect()
     };
     let (inputs, outputs) = (outer(&operation.inputs), outer(&operation.outputs));
-    // In the place of a subgraph that is still to come stands one that fits whatever it can fit.
-    let anything = |operand: &Operand| Operand { dimensions: Vec::new(), ..operand.clone() };
-    let stand_in = |position: usize| {
-        let is_condition = operation.operation_type == OperationType::While && position == 0;
-        let arguments = inputs[first..].iter().map(anything).collect();
-        if !is_condition {
-            return border(arguments, outputs.iter().map(anything).collect());
-        }
-        let truth = Operand {
-            operand_type: OperandType::TensorBool8,
-            dimensions: vec![1],
-            number_of_consumers: 0,
-            scale: 0.0,
-            zero_point: 0,
-            lifetime: OperandLifeTime::SubgraphOutput,
-            location: DataLocation::default(),
-            extra_params: ExtraParams::None,
-        };
-        border(arguments, vec![truth])
-    };
-    let mut model = Model { main: border(inputs.clone(), outputs.clone()), ..Model::default() };
-    for (position, input) in inputs[..first].iter().enumerate() {
-        let graph = match subgraph(&operation.inputs[position]) {
-            Some(graph) => border(of(graph, &graph.inputs), of(graph, &graph.outputs)),
-            None if input.operand_type == OperandType::Subgraph => stand_in(position),
-            None => continue,
-        };
+    let mut model = Model { main: border(inputs, outputs), ..Model::default() };
+    for (position, role) in (first..).zip(roles) {
+        let graph = subgraph(&operation.inputs[position]);
+        let graph = graph.ok_or(ControlFlowError::NoModel { role })?;
+        let graph = border(of(graph, &graph.inputs), of(graph, &graph.outputs));
         let reference = &mut model.main.operands[position];
         reference.lifetime = OperandLifeTime::Subgraph;
         reference.location.offset = u32::try_from(model.referenced.len()).unwrap_or(u32::MAX);

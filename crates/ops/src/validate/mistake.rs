@@ -71,7 +71,9 @@ impl OperationMistake {
             Self::OutputTooLarge { .. } => "MODEL-17",
             Self::UnmappedPrefix { .. } => "EXT-3",
             Self::ControlFlow(error) => match error {
-                ControlFlowError::Condition { .. } | ControlFlowError::Count { .. } => {
+                ControlFlowError::Condition { .. }
+                | ControlFlowError::Count { .. }
+                | ControlFlowError::NoModel { .. } => {
                     if operation_type == OperationType::If {
                         "CF-1"
                     } else {
@@ -124,8 +126,9 @@ impl Rules {
     /// Whether a model with this mistake is refused. If not, the operation cannot be run, and the
     /// model is valid (contract: MODEL-29).
     ///
-    /// An application's model is not refused for most scales and sizes either: Android's runtime
-    /// finds out about them when it computes, and devices are never shown such an operation.
+    /// An application's model is not refused for most scales and sizes either, nor for a needed argument
+    /// that is left out: Android's runtime finds out about them when it computes, and devices are never
+    /// shown such an operation.
     pub(super) fn refuse(self, mistake: &OperationMistake) -> bool {
         match mistake {
             OperationMistake::Definition(Fault::Invalid(error)) => match self {
@@ -135,7 +138,10 @@ impl Rules {
                 Self::Application => refused_at_once(error),
             },
             OperationMistake::OutputShape { .. } => false,
-            OperationMistake::OutputTooLarge { .. } => self == Self::Interface,
+            OperationMistake::OutputTooLarge { .. }
+            | OperationMistake::Signature(Fault::Invalid(OperationError {
+                what: "value", ..
+            })) => self == Self::Interface,
             _ => true,
         }
     }

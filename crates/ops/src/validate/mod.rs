@@ -74,9 +74,9 @@ pub fn check(model: &Model, version: HalVersion) -> Result<CheckedModel, Validat
 }
 
 /// Checks a model as an application may build it: like [`check`], except that operands of a WHILE
-/// may be of unknown size, and that scales which a definition forbids and outputs that are too large
-/// are defects. Android's C API accepts all of these, the interface of devices does not (contract:
-/// CF-4), so whoever takes such a model runs its loops itself.
+/// may be of unknown size, and that scales which a definition forbids, needed arguments that are left out
+/// and outputs that are too large are defects. Android's C API accepts all of these, the interface of
+/// devices does not (contract: CF-4, MODEL-26), so whoever takes such a model runs its loops itself.
 ///
 /// # Errors
 /// The first rule that the model breaks.

@@ -1,6 +1,7 @@
 //! What must hold of each operation: arguments by its definition, and the shapes that follow
 //! (contract: MODEL-17, MODEL-25, MODEL-26, MODEL-28, MODEL-29, EXT-3).
 
+use super::Rules;
 use super::control_flow::{self, Subgraphs};
 use super::defect::Defect;
 use super::extension::Prefixes;
@@ -39,9 +40,15 @@ pub(super) fn check_all(
         // that this build does not define (DEV-SUP-5).
         let Some(signature) = Signature::of(step.operation_type) else { continue };
         let call = knowledge.call(graph, index);
-        oldest = oldest.max(check_since(signature, &call, version).map_err(at)?);
+        let (since, left_out) =
+            check_since(subgraphs.rules(), signature, &call, version).map_err(at)?;
+        oldest = oldest.max(since);
         control_flow::check(subgraphs, name, step)
             .map_err(|error| at(OperationMistake::ControlFlow(error)))?;
+        if let Some(mistake) = left_out {
+            defects.push(at(mistake));
+            continue;
+        }
         let shapes = inferred_shapes(&call).map_err(OperationMistake::Definition);
         let merged = shapes.and_then(|shapes| {
             let outputs = step.outputs.iter().zip(shapes).enumerate();
@@ -66,13 +73,22 @@ pub(super) fn check_all(
     Ok(oldest)
 }
 
-/// The oldest version whose definition the arguments keep, if it is not newer than `version`.
+/// The oldest version whose definition the arguments keep, if it is not newer than `version`; and that
+/// an argument is left out which is needed, if the model is not refused for that.
 fn check_since(
+    rules: Rules,
     signature: &Signature,
     call: &Call<'_>,
     version: HalVersion,
-) -> Result<HalVersion, OperationMistake> {
-    let by_types = signature.since(call).map_err(OperationMistake::Signature)?;
+) -> Result<(HalVersion, Option<OperationMistake>), OperationMistake> {
+    let (by_types, left_out) = match signature.since(call).map_err(OperationMistake::Signature) {
+        Ok(since) => (since, None),
+        Err(mistake) if rules.refuse(&mistake) => return Err(mistake),
+        Err(mistake) => {
+            let since = signature.since_by_types(call).map_err(OperationMistake::Signature)?;
+            (since, Some(mistake))
+        }
+    };
     if by_types > version {
         let reason = "this list of argument types";
         return Err(OperationMistake::Newer { since: by_types, reason, version });
@@ -82,7 +98,7 @@ fn check_since(
         let (since, reason) = (needs.version, needs.reason);
         return Err(OperationMistake::Newer { since, reason, version });
     }
-    Ok(by_types.max(needs.version))
+    Ok((by_types.max(needs.version), left_out))
 }
 
 /// Everything else that the definition says of the arguments, as far as they are known; and the

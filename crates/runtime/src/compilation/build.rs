@@ -16,7 +16,8 @@ use std::time::Duration;
 pub struct CompilationBuilder {
     model: Model,
     devices: Vec<Device>,
-    devices_were_chosen: bool,
+    /// How many names the client chose the devices by; `None` if it chose none.
+    names: Option<usize>,
     preference: ExecutionPreference,
     priority: Priority,
     timeout: Option<Duration>,
@@ -39,7 +40,7 @@ impl CompilationBuilder {
     /// takes over.
     pub fn new(model: &Model) -> Self {
         let devices = model.devices().list().to_vec();
-        Self::with(model, devices, false, Partitioning::WithFallback)
+        Self::with(model, devices, None, Partitioning::WithFallback)
     }
 
     /// A compilation of a model for these devices and no other.
@@ -62,19 +63,31 @@ impl CompilationBuilder {
                 )));
             }
         }
-        Ok(Self::with(model, devices.to_vec(), true, Partitioning::WithoutFallback))
+        let names = Some(devices.len());
+        Ok(Self::with(model, devices.to_vec(), names, Partitioning::WithoutFallback))
+    }
+
+    /// Says that the client chose its devices by more names than there are devices. What is for
+    /// compilations for one chosen device is for those for one name then.
+    ///
+    /// # Errors
+    /// `BAD_STATE` after finishing.
+    pub fn set_name_count(&mut self, names: usize) -> Result<()> {
+        self.expect_building()?;
+        self.names = self.names.map(|_| names);
+        Ok(())
     }
 
     fn with(
         model: &Model,
         devices: Vec<Device>,
-        devices_were_chosen: bool,
+        names: Option<usize>,
         partitioning: Partitioning,
     ) -> Self {
         Self {
             model: model.clone(),
             devices,
-            devices_were_chosen,
+            names,
             preference: ExecutionPreference::FastSingleAnswer,
             priority: Priority::Medium,
             timeout: None,
@@ -192,7 +205,7 @@ impl CompilationBuilder {
         let compilation = Compilation::new(
             self.model.clone(),
             self.devices.clone(),
-            self.devices_were_chosen,
+            self.names,
             self.partitioning,
             self.priority,
             plan,
@@ -221,7 +234,7 @@ impl CompilationBuilder {
     }
 
     fn expect_one_device(&self, what: &str) -> Result<()> {
-        if self.devices_were_chosen && self.devices.len() == 1 {
+        if self.names == Some(1) {
             return Ok(());
         }
         Err(Error::bad_data(format!("{what} is for compilations for one chosen device")))

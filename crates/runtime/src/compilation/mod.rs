@@ -29,7 +29,8 @@ struct Inner {
     model: Model,
     /// The devices that the client chose, or all.
     devices: Vec<Device>,
-    devices_were_chosen: bool,
+    /// How many names the client chose the devices by; `None` if it chose none.
+    names: Option<usize>,
     partitioning: Partitioning,
     priority: Priority,
     plan: Plan,
@@ -40,7 +41,7 @@ impl Compilation {
     fn new(
         model: Model,
         devices: Vec<Device>,
-        devices_were_chosen: bool,
+        names: Option<usize>,
         partitioning: Partitioning,
         priority: Priority,
         plan: Plan,
@@ -51,7 +52,7 @@ impl Compilation {
             number,
             model,
             devices,
-            devices_were_chosen,
+            names,
             partitioning,
             priority,
             plan,
@@ -71,12 +72,12 @@ impl Compilation {
 
     /// Whether the client chose the devices.
     pub fn devices_were_chosen(&self) -> bool {
-        self.0.devices_were_chosen
+        self.0.names.is_some()
     }
 
-    /// Whether the client chose one device, which is what measuring and timeouts demand.
+    /// Whether the client chose one device, by one name, which is what measuring and timeouts demand.
     pub fn is_for_one_device(&self) -> bool {
-        self.0.devices_were_chosen && self.0.devices.len() == 1
+        self.0.names == Some(1)
     }
 
     /// The steps that an execution takes, in order: which operations of the model, by position when
@@ -84,6 +85,11 @@ impl Compilation {
     /// its models by steps of their own.
     pub fn steps(&self) -> Vec<(Option<&Device>, Vec<usize>)> {
         self.0.plan.describe()
+    }
+
+    /// Whether values pass between steps whose size is not known before an execution.
+    pub fn has_dynamic_temporaries(&self) -> bool {
+        self.0.plan.has_dynamic_temporaries()
     }
 
     /// The multiple of bytes at which memory for an input is best placed.

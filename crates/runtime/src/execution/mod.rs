@@ -4,6 +4,7 @@ mod arguments;
 mod bind;
 mod device_step;
 mod job;
+mod observer;
 mod ran;
 mod run;
 mod start;
@@ -17,7 +18,8 @@ use crate::memory::Memory;
 use crate::operand::OperandDescription;
 use arguments::Arguments;
 use nnhal_hal::time::LOOP_TIMEOUT_MAXIMUM;
-use state::{Phase, State};
+pub use observer::{Observer, Start};
+use state::{Failure, Outcome, Phase, State};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,16 +61,26 @@ pub struct Execution(Arc<Inner>);
 
 struct Inner {
     compilation: Compilation,
+    observer: Option<Arc<dyn Observer>>,
     state: Mutex<State>,
 }
 
 impl Execution {
     /// An execution without arguments.
     pub fn new(compilation: &Compilation) -> Self {
+        Self::with(compilation, None)
+    }
+
+    /// The same with an observer.
+    pub fn observed(compilation: &Compilation, observer: Arc<dyn Observer>) -> Self {
+        Self::with(compilation, Some(observer))
+    }
+
+    fn with(compilation: &Compilation, observer: Option<Arc<dyn Observer>>) -> Self {
         let model = compilation.model();
         let arguments = Arguments::new(model.inputs().len(), model.outputs().len());
         let state = Mutex::new(State::new(arguments));
-        Self(Arc::new(Inner { compilation: compilation.clone(), state }))
+        Self(Arc::new(Inner { compilation: compilation.clone(), observer, state }))
     }
 
     /// The compilation that it runs.
@@ -238,6 +250,22 @@ impl Execution {
     /// there is no such output.
     pub fn output_dimensions(&self, index: u32) -> Result<OutputDimensions> {
         self.lock().output_dimensions(index)
+    }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        self.0.observer.as_deref()
+    }
+
+    /// Ends an execution, and says so to its observer.
+    fn finish(&self, outcome: Result<Outcome, Failure>) -> Result<()> {
+        let mut state = self.lock();
+        let result = state.finish(outcome);
+        let observed = state.observed.take();
+        drop(state);
+        if let (Some(observer), Some(observed)) = (self.observer(), observed) {
+            observed.end(observer, self, &result);
+        }
+        result
     }
 
     fn expect_one_device(&self, what: &str) -> Result<()> {

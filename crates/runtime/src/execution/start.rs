@@ -2,7 +2,8 @@
 
 use super::bind::Bound;
 use super::device_step::{argument, locate};
-use super::job::{BehindDependencies, Job, Started};
+use super::job::{BehindDependencies, EndedBy, Job, LateOutcome, Started};
+use super::observer::{Observed, Start};
 use super::ran::{Ran, RunOptions};
 use super::run::run;
 use super::state::{Failure, Outcome, Times};
@@ -29,9 +30,9 @@ impl Execution {
     /// [`Execution::output_dimensions`] tells how much room it takes; `MISSED_DEADLINE_*`; what the
     /// devices answer; `BAD_STATE`.
     pub fn compute(&self) -> Result<()> {
-        let started = self.start(true)?;
+        let started = self.start(Start::Synchronous)?;
         let outcome = self.compute_now(&started, &[]);
-        self.lock().finish(outcome)
+        self.finish(outcome)
     }
 
     /// The same over the channels of a burst.
@@ -44,9 +45,9 @@ impl Execution {
             return Err(Error::bad_data("the burst is for another compilation"));
         }
         let held = burst.take()?;
-        let started = self.start(true)?;
+        let started = self.start(Start::Burst)?;
         let outcome = self.compute_now(&started, held.channels());
-        self.lock().finish(outcome)
+        self.finish(outcome)
     }
 
     /// Runs it in the background, and returns an event that ends with it.
@@ -55,21 +56,24 @@ impl Execution {
     /// `BAD_DATA` if an argument is not given; `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without
     /// threads, or if too many executions wait. What goes wrong later the event says.
     pub fn start_compute(&self) -> Result<Event> {
-        let started = self.start(true)?;
+        let started = self.start(Start::Asynchronous)?;
         let completion = Arc::new(Completion::default());
         let event = Event::of_execution(Arc::clone(&completion));
-        let job = Job { execution: self.clone(), started, behind: None, completion };
+        let ended_by = EndedBy::ItsThread(completion);
+        let job = Job { execution: self.clone(), started, ended_by };
         self.start_in_background(job, Vec::new())?;
         Ok(event)
     }
 
-    /// Runs it once all dependencies have ended, and returns an event with a sync fence.
+    /// Runs it once all dependencies have ended, and returns an event with a sync fence. The execution
+    /// has ended when somebody has waited for that event, not before.
     /// `timeout_after_dependencies` is how long it may take from then on, in nanoseconds; 0: as long
     /// as it takes.
     ///
     /// # Errors
     /// `BAD_DATA` if an argument is not given, or the dimensions of an output are not known, or for
-    /// a timeout unless the compilation is for one chosen device; a failed dependency's error;
+    /// a timeout unless the compilation is for one chosen device; the error of a dependency that has
+    /// failed already;
     /// `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without threads or descriptors, or if too many
     /// executions wait. What goes wrong later the event says.
     pub fn start_compute_with_dependencies(
@@ -85,7 +89,7 @@ impl Execution {
                 None => dependency.wait()?,
             }
         }
-        let started = self.start(false)?;
+        let started = self.start(Start::Fenced)?;
         let checked = if timeout_after_dependencies > 0 {
             self.expect_one_device("a timeout after dependencies")
         } else {
@@ -109,6 +113,10 @@ impl Execution {
                 Err(error) if error.code() == ResultCode::OpFailed => {
                     tracing::debug!(%error, "the device does not wait for fences");
                 }
+                // A dependency that has failed is the same error on every device.
+                Err(error) if SyncFence::unsignalled(&fenced.fences).is_err() => {
+                    tracing::debug!(%error, "the device does not wait for a fence that has failed");
+                }
                 Err(error) => return self.give_up(error),
             }
         }
@@ -116,16 +124,19 @@ impl Execution {
     }
 
     /// Begins, and checks what can be checked by now.
-    fn start(&self, with_values: bool) -> Result<Started> {
+    fn start(&self, start: Start) -> Result<Started> {
+        let observed = Observed::begin(self.observer(), start);
         let mut state = self.lock();
         state.start()?;
-        let checked = state
-            .arguments
-            .expect_all()
-            .and_then(|()| if with_values { state.arguments.expect_values() } else { Ok(()) });
+        state.observed = observed;
+        let mut checked = state.arguments.expect_all();
+        // What waits for others cannot be looked at yet.
+        if start != Start::Fenced {
+            checked = checked.and_then(|()| state.arguments.expect_values());
+        }
         if let Err(error) = checked {
-            state.finish(Err(error.clone().into()))?;
-            return Err(error);
+            drop(state);
+            return self.give_up(error);
         }
         Ok(Started {
             arguments: Arc::clone(&state.arguments),
@@ -138,7 +149,7 @@ impl Execution {
 
     /// Ends an execution that did not come to computing.
     fn give_up<T>(&self, error: Error) -> Result<T> {
-        self.lock().finish(Err(error.clone().into()))?;
+        self.finish(Err(error.clone().into()))?;
         Err(error)
     }
 
@@ -235,20 +246,14 @@ impl Execution {
         };
         let execution = self.clone();
         let output_shapes = fenced.started.arguments.known_output_shapes();
-        let info = std::sync::Mutex::new(Some(info));
         let settle = move |signalled: Result<()>| {
-            let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
             // The device may say more than its fence, which signals even when a loop took too long.
-            let reported = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
-            let outcome = match (signalled.err(), reported, info) {
-                (None, None, Some(info)) => {
-                    let output_shapes = output_shapes.clone();
-                    Ok(Outcome { output_shapes, times: Times::Asked(info) })
-                }
-                (_, Some(error), _) | (Some(error), None, _) => Err(error.into()),
-                (None, None, None) => Err(Error::failed("the execution has ended twice").into()),
+            let reported = info.get().err().map(Error::from);
+            let outcome = match reported.or(signalled.err()) {
+                None => Ok(Outcome { output_shapes, times: Times::Asked(info) }),
+                Some(error) => Err(error.into()),
             };
-            execution.lock().finish(outcome)
+            execution.finish(outcome)
         };
         Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
@@ -260,16 +265,18 @@ impl Execution {
             Ok(pair) => pair,
             Err(error) => return self.give_up(error.into()),
         };
-        let completion = Arc::new(Completion::default());
-        let behind = Some(BehindDependencies { timeout, called, signal });
-        let (execution, done) = (self.clone(), Arc::clone(&completion));
-        let job = Job { execution, started, behind, completion: done };
+        let outcome = Arc::new(LateOutcome::default());
+        let behind = BehindDependencies { timeout, called, outcome: Arc::clone(&outcome), signal };
+        let ended_by = EndedBy::ItsEvent(behind);
+        let job = Job { execution: self.clone(), started, ended_by };
         match SyncFence::unsignalled(&fences) {
             Ok(unsignalled) => self.start_in_background(job, unsignalled)?,
-            // One has failed already, which is nothing but the soonest that it can.
-            Err(error) => job.conclude(Err(Error::from(nnhal_hal::Error::from(error)).into())),
+            // One has failed already.
+            Err(error) => return self.give_up(nnhal_hal::Error::from(error).into()),
         }
-        Ok(Event::of_fence(fence, Some(Box::new(move |_| completion.wait()))))
+        let execution = self.clone();
+        let settle = move |signalled| execution.finish(outcome.take(signalled));
+        Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
 }
 

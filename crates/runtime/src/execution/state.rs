@@ -1,6 +1,7 @@
 //! [`State`]: what an execution is set to, what it is doing, and what came of it.
 
 use super::arguments::Arguments;
+use super::observer::Observed;
 use super::{DurationCode, OutputDimensions};
 use crate::error::{Error, Result, ResultCode};
 use nnhal_hal::device::FencedExecutionInfo;
@@ -36,6 +37,8 @@ pub(super) struct State {
     pub(super) loop_timeout: Option<Duration>,
     /// As the arguments.
     pub(super) attributes: Arc<Hints>,
+    /// While it goes on.
+    pub(super) observed: Option<Observed>,
     /// Of the last execution that got so far.
     output_shapes: Vec<OutputShape>,
     timing: Times,
@@ -77,6 +80,7 @@ impl State {
             timeout: None,
             loop_timeout: None,
             attributes: Arc::default(),
+            observed: None,
             output_shapes: Vec::new(),
             timing: Times::Known(Timing::NONE, Timing::NONE),
         }

@@ -1,6 +1,6 @@
 //! [`ModelBuilder`]
 
-use super::assemble::assemble;
+use super::assemble::{assemble, prefixes};
 use super::order::run_order;
 use super::{DEEPEST, Inner, Model, Own, VALUE_ALIGNMENT};
 use crate::bytes::ReadBytes;
@@ -225,7 +225,8 @@ impl ModelBuilder {
     ///
     /// # Errors
     /// `BAD_DATA` if the number is no operation, an operand is not there, types and ranks do not fit
-    /// the operation's definition, or an IF or WHILE does not fit the models that it runs;
+    /// the operation's definition, or an IF or WHILE does not fit the models that it runs, which must be
+    /// set before;
     /// `BAD_STATE`. What else the definition forbids fails when it is computed, as Android does it.
     pub fn add_operation(&mut self, code: i32, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         self.expect_building()?;
@@ -257,17 +258,20 @@ impl ModelBuilder {
     /// Says which operands an execution gives and gets.
     ///
     /// # Errors
-    /// `BAD_DATA` if one is not there, has a value, or was named before; `BAD_STATE`.
+    /// `BAD_DATA` if one is not there, has a value, or was named before; `BAD_STATE`. As Android does it,
+    /// one that has a value is named all the same, so that the model cannot be finished until this succeeds.
     pub fn identify_inputs_and_outputs(&mut self, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         self.expect_building()?;
         self.expect_indexes("input", inputs)?;
         self.expect_indexes("output", outputs)?;
         let graph = &mut self.own.graph;
-        for (list, lifetime, name) in [
-            (inputs, OperandLifeTime::SubgraphInput, "input"),
-            (outputs, OperandLifeTime::SubgraphOutput, "output"),
+        for (list, named, lifetime, name) in [
+            (inputs, &mut graph.inputs, OperandLifeTime::SubgraphInput, "input"),
+            (outputs, &mut graph.outputs, OperandLifeTime::SubgraphOutput, "output"),
         ] {
-            for index in list {
+            named.resize(list.len(), 0);
+            for (index, place) in list.iter().zip(named) {
+                *place = *index;
                 let operand = &mut graph.operands[*index as usize];
                 if operand.lifetime != OperandLifeTime::TemporaryVariable {
                     let found = operand.lifetime;
@@ -278,8 +282,6 @@ impl ModelBuilder {
                 operand.lifetime = lifetime;
             }
         }
-        graph.inputs = inputs.to_vec();
-        graph.outputs = outputs.to_vec();
         Ok(())
     }
 
@@ -394,7 +396,8 @@ impl ModelBuilder {
             inputs.iter().map(source),
             outputs.iter().map(source),
         );
-        signature.since(&call)?;
+        // What is left out although it is needed is found out about when it is computed.
+        signature.since_by_types(&call)?;
         match nnhal_ops::operations::validate(&call) {
             Err(Fault::Invalid(error)) if nnhal_ops::validate::refused_at_once(&error) => {
                 Err(error.into())
@@ -404,7 +407,7 @@ impl ModelBuilder {
         }
     }
 
-    /// Checks an IF or WHILE against the models that it is to run, as far as they are set.
+    /// Checks an IF or WHILE against the models that it is to run.
     fn expect_compatible(&self, operation: &Operation) -> Result<()> {
         let operands = &self.own.graph.operands;
         let of = |index: &u32| {
@@ -464,6 +467,8 @@ impl ModelBuilder {
             return Err(Error::bad_data(format!("models are nested more than {DEEPEST} deep")));
         }
         let graph = &mut self.own.graph;
+        let used = prefixes(std::iter::once(&*graph));
+        self.devices.extensions().expect_offered(&used)?;
         let order = run_order(&graph.operands, &graph.operations).ok_or_else(|| {
             Error::bad_data("operations wait for each other, or for an operand that none writes")
         })?;

@@ -84,6 +84,30 @@ fn an_execution_waits_for_its_dependencies() {
 }
 
 #[test]
+fn an_execution_behind_dependencies_has_ended_once_its_event_was_waited_for() {
+    let compilation = one_device(2);
+    for in_memory in [false, true] {
+        let execution =
+            if in_memory { execution_in_memory(&compilation).0 } else { execution(&compilation).0 };
+        execution.set_reusable(true).unwrap();
+        execution.set_measure_timing(true).unwrap();
+        let event = execution.start_compute_with_dependencies(&[], 0).unwrap();
+        let fence = SyncFence::from_fd(event.sync_fence_fd().unwrap()).unwrap();
+        let signalled = fence.wait(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(signalled, nnhal_hal::FenceState::Signalled, "it has computed");
+        assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState);
+        assert_eq!(code(execution.duration(DurationCode::InDriver)), ResultCode::BadState);
+        assert_eq!(code(execution.compute()), ResultCode::BadState);
+        assert!(execution.is_computing());
+        event.wait().unwrap();
+        assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [2]);
+        execution.duration(DurationCode::InDriver).unwrap();
+        execution.compute().unwrap();
+        event.wait().unwrap();
+    }
+}
+
+#[test]
 fn values_pass_from_event_to_event() {
     let compilation = one_device(2);
     let (first, output) = execution(&compilation);
@@ -108,6 +132,22 @@ fn a_dependency_that_fails_fails_the_execution() {
     drop(signal);
     assert_eq!(code(event.wait()), ResultCode::OpFailed);
     assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState);
+}
+
+#[test]
+fn a_dependency_that_has_failed_fails_the_call() {
+    let compilation = one_device(2);
+    for in_memory in [false, true] {
+        let (signal, fence) = SyncFence::pair().unwrap();
+        let dependency = Event::from_sync_fence_fd(fence.as_fd().try_clone_to_owned().unwrap());
+        drop(signal);
+        let execution =
+            if in_memory { execution_in_memory(&compilation).0 } else { execution(&compilation).0 };
+        let refused = execution.start_compute_with_dependencies(&[dependency.unwrap()], 0);
+        assert_eq!(code(refused), ResultCode::OpFailed);
+        assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState);
+        assert_eq!(code(execution.compute()), ResultCode::BadState, "it has ended");
+    }
 }
 
 #[test]

@@ -71,6 +71,23 @@ fn operations_must_be_known_and_their_operands_fit() {
 }
 
 #[test]
+fn model_8_9_the_quantization_of_integers_is_looked_at_when_the_model_is_finished() {
+    for (scale, zero_point, is_valid) in
+        [(0.5, 0, true), (0.0, 5, false), (-1.0, 0, false), (f32::NAN, 0, false)]
+    {
+        let mut builder = ModelBuilder::new(&devices());
+        let integers =
+            OperandDescription::quantized(OperandType::TensorInt32, [2], scale, zero_point);
+        let [x, y] = [(); 2].map(|()| builder.add_operand(&integers).unwrap());
+        operation(&mut builder, OperationType::Abs, &[x], &[y]).unwrap();
+        builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+        let finished = builder.finish().map(drop).map_err(|error| error.code());
+        let expected = if is_valid { Ok(()) } else { Err(ResultCode::BadData) };
+        assert_eq!(finished, expected, "scale {scale}, zero point {zero_point}");
+    }
+}
+
+#[test]
 fn inputs_and_outputs_are_named_once_and_have_no_value() {
     let mut builder = ModelBuilder::new(&devices());
     let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
@@ -82,6 +99,32 @@ fn inputs_and_outputs_are_named_once_and_have_no_value() {
     let twice = builder.identify_inputs_and_outputs(&[x_again, x_again], &[]);
     assert_eq!(code(twice), ResultCode::BadData);
     assert_eq!((x, y), (0, 1));
+}
+
+#[test]
+fn a_model_whose_inputs_and_outputs_were_named_wrongly_cannot_be_finished() {
+    for is_corrected in [false, true] {
+        let mut builder = ModelBuilder::new(&devices());
+        let x = tensor(&mut builder, &[2]);
+        let y = tensor(&mut builder, &[2]);
+        builder.set_operand_value(x, &[0; 8]).unwrap();
+        operation(&mut builder, Relu, &[x], &[y]).unwrap();
+        assert_eq!(code(builder.identify_inputs_and_outputs(&[x], &[y])), ResultCode::BadData);
+        if is_corrected {
+            builder.identify_inputs_and_outputs(&[], &[y]).unwrap();
+            builder.finish().unwrap();
+        } else {
+            assert_eq!(code(builder.finish()), ResultCode::BadData);
+            assert_eq!(code(builder.finish()), ResultCode::BadState);
+        }
+    }
+    // Naming the same ones again fails, and changes nothing.
+    let mut builder = ModelBuilder::new(&devices());
+    let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
+    operation(&mut builder, Relu, &[x], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    assert_eq!(code(builder.identify_inputs_and_outputs(&[x], &[y])), ResultCode::BadData);
+    builder.finish().unwrap();
 }
 
 #[test]
@@ -289,6 +332,18 @@ fn extensions_have_numbers_but_devices_must_describe_them() {
     assert!(!devices.list()[0].supports_extension("com.example.things"));
     let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
     let operation_type = devices.extension_operation_type("com.example.things", 1).unwrap();
+    builder.add_operation(operation_type, &[x], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    assert_eq!(code(builder.finish()), ResultCode::BadData, "no device offers it");
+}
+
+#[test]
+fn an_operation_that_an_offered_extension_lacks_is_supported_by_no_device() {
+    let devices = devices();
+    let offered = devices.list()[0].extensions()[0].name.clone();
+    let operation_type = devices.extension_operation_type(&offered, 0xFFFF).unwrap();
+    let mut builder = ModelBuilder::new(&devices);
+    let [x, y] = [(); 2].map(|()| tensor(&mut builder, &[2]));
     builder.add_operation(operation_type, &[x], &[y]).unwrap();
     builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
     let model = builder.finish().unwrap();

@@ -141,6 +141,35 @@ fn model_26_only_optional_arguments_are_left_out() {
 }
 
 #[test]
+fn model_26_applications_learn_of_what_is_left_out_when_they_compute() {
+    let model = |[first, second, output]: [OperandSpec; 3]| {
+        let mut graph = SubgraphBuilder::new();
+        let nothing = graph.omitted(first);
+        let [x, y] = [second, float([2])].map(|spec| graph.input("x", spec));
+        let none = graph.scalar_i32(0);
+        let sum = graph.operation(OperationType::Add, [nothing, x, none], output);
+        let product = graph.operation(OperationType::Mul, [y, y, none], float([2]));
+        graph.output(sum);
+        graph.output(product);
+        graph.into_model().unwrap()
+    };
+    let integers = || OperandSpec::tensor_int32([2]);
+    for spec in [float([2]), OperandSpec::tensor_quant8_asymm([2], 0.5, 0), integers()] {
+        let whole = model([(); 3].map(|()| spec.clone()));
+        assert_eq!(check(&whole, HalVersion::V1_3).expect_err("a value").rule(), "MODEL-26");
+        let checked = check_for_application(&whole, HalVersion::V1_3).expect("a valid model");
+        let [defect] = checked.defects() else { panic!("{:?}", checked.defects()) };
+        assert_eq!((defect.operation, defect.operation_type), (0, OperationType::Add));
+        assert!(defect.to_string().contains("is left out"), "{defect}");
+        assert_eq!(checked.runnable_part().expect("the other one").operations, [1]);
+    }
+    // The other arguments' types are looked at all the same.
+    let wrong = model([float([2]), integers(), float([2])]);
+    let error = check_for_application(&wrong, HalVersion::V1_3).expect_err("a wrong type");
+    assert_eq!(error.rule(), "MODEL-25");
+}
+
+#[test]
 fn model_28_vendors_operations_may_take_anything() {
     for version in HalVersion::ALL {
         let oem = OperandSpec::new(OperandType::TensorOemByte, [2]);

@@ -12,7 +12,7 @@ use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::memory::{Direction, memory_error};
 use crate::model::Model;
-use crate::operand::byte_size;
+use crate::operand::{byte_size, is_fully_specified, is_tensor};
 use buffers::DeviceBuffers;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Hints, Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
@@ -435,6 +435,17 @@ impl Plan {
             _ => None,
         };
         self.steps.iter().map(open).collect()
+    }
+
+    /// See [`Compilation::has_dynamic_temporaries`](crate::Compilation::has_dynamic_temporaries).
+    pub(crate) fn has_dynamic_temporaries(&self) -> bool {
+        let devices = self.model.devices();
+        let is_open = |slot: &Slot| {
+            slot.role == SlotRole::Temporary
+                && is_tensor(devices, slot.operand.operand_type)
+                && !is_fully_specified(&slot.dimensions)
+        };
+        self.slots.iter().any(is_open)
     }
 
     /// See [`Compilation::steps`](crate::Compilation::steps).
