@@ -46,6 +46,8 @@ struct Interpreted {
 #[derive(Debug)]
 struct Specialized {
     inputs: Vec<Vec<u32>>,
+    /// By input; one that is not read may be left out.
+    are_read: Vec<bool>,
     planned: Planned,
 }
 
@@ -142,7 +144,10 @@ impl CpuProgram {
                 let (plan, origins) = self.teams.lend_for(budget, |team| {
                     Plan::new(graph, &self.settings, &self.ledger, team, budget, packed)
                 })?;
-                Ok(Some((Specialized { inputs, planned: Planned::new(plan) }, origins)))
+                let main = sources.get(0).map(|main| read_inputs(&main.subgraph));
+                let are_read = main.unwrap_or_default();
+                let planned = Planned::new(plan);
+                Ok(Some((Specialized { inputs, are_read, planned }, origins)))
             }
             Err(NoGraph::NotStatic) => Ok(None),
             Err(NoGraph::Error(error)) => Err(error),
@@ -186,18 +191,21 @@ impl CpuProgram {
     }
 }
 
-/// Whether an operation could do without one of the subgraph's inputs, or none reads it. Of those that IF and WHILE take, that depends on what runs.
+/// By input of a subgraph, whether an operation reads it or it is an output.
+fn read_inputs(subgraph: &Subgraph) -> Vec<bool> {
+    let mut is_read = vec![false; subgraph.operands.len()];
+    let arguments = subgraph.operations.iter().flat_map(|operation| &operation.inputs);
+    for operand in arguments.chain(&subgraph.outputs) {
+        is_read[*operand as usize] = true;
+    }
+    subgraph.inputs.iter().map(|input| is_read[*input as usize]).collect()
+}
+
+/// Whether an operation could do without one of the subgraph's inputs. Of those that IF and WHILE take, that depends on what runs.
 fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
     let mut is_input = vec![false; subgraph.operands.len()];
     for input in &subgraph.inputs {
         is_input[*input as usize] = true;
-    }
-    let mut is_read = vec![false; subgraph.operands.len()];
-    for input in subgraph.operations.iter().flat_map(|operation| &operation.inputs) {
-        is_read[*input as usize] = true;
-    }
-    if subgraph.inputs.iter().any(|input| !is_read[*input as usize]) {
-        return true;
     }
     subgraph.operations.iter().any(|operation| {
         let forms = Signature::of(operation.operation_type).map_or(&[][..], |it| it.forms);
@@ -224,10 +232,11 @@ fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
 
 impl Specialized {
     fn fits(&self, bindings: &Bindings) -> bool {
-        self.inputs
-            .iter()
-            .zip(bindings.inputs())
-            .all(|(dimensions, input)| input.value().is_some() && is(input.shape(), dimensions))
+        let inputs = self.inputs.iter().zip(&self.are_read).zip(bindings.inputs());
+        inputs.into_iter().all(|((dimensions, is_read), input)| match input.value() {
+            Some(_) => is(input.shape(), dimensions),
+            None => !is_read,
+        })
     }
 }
 

@@ -39,7 +39,7 @@ impl ImageKernel for FloatPooling {
 
     fn run(&self, team: &mut Team, images: Images<'_, f32>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.shape.along_rows().for_each_row(team, input, output, |pixels| {
+        self.shape.along_rows(team.threads()).for_each_row(team, input, output, |pixels| {
             self.isa.run(Reduce { pooling: self, pixels });
         });
     }

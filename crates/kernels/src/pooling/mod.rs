@@ -70,9 +70,11 @@ impl Shape {
         Self { batch, input, output, channels, filter: input, stride, padding_before }
     }
 
-    /// The same of images of one column as of images of one row: windows of a row are computed together.
-    fn along_rows(&self) -> Self {
-        if self.input[1] != 1 || self.output[1] != 1 || self.seen(1, 0).is_empty() {
+    /// The same of images of one column as of images of one row, whose windows are computed together; unless threads would share
+    /// the rows.
+    fn along_rows(&self, threads: usize) -> Self {
+        let is_column = self.input[1] == 1 && self.output[1] == 1 && !self.seen(1, 0).is_empty();
+        if !is_column || threads > 1 && self.work() >= WORK_OF_TASK {
             return *self;
         }
         let row = |[height, _]: [usize; 2], first| [first, height];
@@ -97,6 +99,11 @@ impl Shape {
     /// How many pixels a window sees at most.
     fn taps(&self) -> usize {
         self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1])
+    }
+
+    /// Elements that all windows see, at most.
+    fn work(&self) -> usize {
+        self.taps().saturating_mul(self.output_pixels()).saturating_mul(self.channels)
     }
 
     /// # Panics
@@ -128,8 +135,7 @@ impl Shape {
         }
         let (output, stride) = (DisjointOutput::new(output.values), output.pixel_stride);
         let taps = self.taps();
-        let total = taps.saturating_mul(self.output_pixels()).saturating_mul(self.channels);
-        let tasks = even_tasks(total / WORK_OF_TASK, team.threads(), 2);
+        let tasks = even_tasks(self.work() / WORK_OF_TASK, team.threads(), 2);
         let rows = self.batch * self.output[0];
         // Few rows: the channels are shared, whole cache lines of bytes.
         let parts = if rows >= tasks { 1 } else { tasks.div_ceil(rows) };

@@ -59,7 +59,7 @@ impl<T: Byte> ImageKernel for QuantizedPooling<T> {
 
     fn run(&self, team: &mut Team, images: Images<'_, T>, _: &mut [Line]) {
         let Images { input, output, .. } = images;
-        self.shape.along_rows().for_each_row(team, input, output, |pixels| {
+        self.shape.along_rows(team.threads()).for_each_row(team, input, output, |pixels| {
             self.isa.run(Reduce { pooling: self, pixels });
         });
     }
