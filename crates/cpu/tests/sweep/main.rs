@@ -196,13 +196,16 @@ fn model_of(
 struct Took {
     prepare: f64,
     execute: f64,
+    /// Executing once more. The first time takes memory that the next ones use again, and how long a machine
+    /// needs to hand out a page says nothing of an engine.
+    again: f64,
     /// The status it ended with, `None` for success.
     status: Option<ErrorStatus>,
 }
 
 impl Took {
     fn lateness(self, deadline: f64) -> f64 {
-        self.prepare.max(self.execute) - deadline
+        self.prepare.max(self.execute).max(self.again) - deadline
     }
 }
 
@@ -248,10 +251,16 @@ fn run(device: &dyn Device, model: &Model, request: &Request, deadline: f64) -> 
     let (prepared, took) = prepare(device, model, Some(deadline));
     let prepared = match prepared {
         Ok(prepared) => prepared,
-        Err(status) => return Took { prepare: took, execute: 0.0, status: Some(status) },
+        Err(status) => {
+            return Took { prepare: took, execute: 0.0, again: 0.0, status: Some(status) };
+        }
     };
-    let (status, execute) = execute(&*prepared, request, Some(deadline));
-    Took { prepare: took, execute, status }
+    let (status, first) = execute(&*prepared, request, Some(deadline));
+    let again = match status {
+        None => execute(&*prepared, request, Some(deadline)).1,
+        Some(_) => first,
+    };
+    Took { prepare: took, execute: first, again, status }
 }
 
 fn is_late(status: Option<ErrorStatus>) -> bool {
@@ -269,7 +278,7 @@ fn complaint(deadline: f64, reference: Took, fast: Took) -> Option<String> {
             return Some(format!("{name} is late"));
         }
     }
-    let [slow, quick] = [fast, reference].map(|took| took.prepare + took.execute);
+    let [slow, quick] = [fast, reference].map(|took| took.prepare + took.execute.min(took.again));
     let is_slow = slow > SLOWER * quick + FLOOR && !is_late(reference.status);
     is_slow.then(|| "the fast engine is slow".to_owned())
 }
