@@ -113,6 +113,24 @@ fn weights_of_float16_are_kept_as_those() {
     }
 }
 
+/// An input that nothing reads may be left out, which takes no second form of the program, so that it is saved.
+#[test]
+fn a_program_with_an_input_that_nothing_reads_is_saved() {
+    let spec = || OperandSpec::tensor_float32([2]);
+    let mut main = SubgraphBuilder::new();
+    let x = main.input("x", spec());
+    main.input("unread", spec());
+    let none = main.scalar_i32(0);
+    let sum = main.operation(OperationType::Add, [x, x, none], spec());
+    main.output(sum);
+    let model = nnhal_ops::validate(&main.into_model().unwrap(), HalVersion::LATEST).unwrap();
+    let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
+    let saved = program.save().expect("all shapes are known");
+    let restored = restore(2, saved.clone()).unwrap();
+    assert_eq!(steps(&program), steps(&restored));
+    assert!(restored.save() == Some(saved));
+}
+
 #[test]
 fn a_program_whose_shapes_the_request_decides_is_not_saved() {
     assert!(compile(Numbers::Float32, true).save().is_none());
