@@ -319,14 +319,14 @@ fn graphs_are_written_before_and_after_every_pass_that_runs() {
     command.args(["inspect", "--json", "--dump-passes"]).arg(folder.path());
     let files = json_of(command.arg(asset("digits_float32.tflite")));
     let files = files["files"].as_array().unwrap();
-    assert_eq!(files.len(), 2 * 24, "the model and 23 passes");
+    assert_eq!(files.len(), 2 * 25, "the model and 24 passes");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let model = read("00-model.txt");
     assert!(model.contains("= CONV_2D(input %"), "{model}");
-    let convolutions = read("06-convolutions.txt");
+    let convolutions = read("07-convolutions.txt");
     assert!(convolutions.contains("= convolution 3x3"), "{convolutions}");
     assert!(!convolutions.contains("= CONV_2D("), "{convolutions}");
-    let dot = read("20-tables.dot");
+    let dot = read("21-tables.dot");
     assert!(dot.starts_with("digraph {\n") && dot.ends_with("}\n"), "{dot}");
     assert!(dot.contains(" -> o0"), "{dot}");
 }

@@ -20,7 +20,7 @@ fn graphs_show_what_each_pass_that_runs_has_done() {
         |passes: Passes| dump_passes(&model, &Settings { passes, ..Settings::default() }).unwrap();
     let all = dumps(Passes::ALL);
     let names: Vec<&str> = all.iter().map(|dump| &*dump.name).collect();
-    assert_eq!(names[..3], ["00-model", "01-views", "02-layout"]);
+    assert_eq!(names[..3], ["00-model", "01-views", "02-counters"]);
     assert_eq!(names.len(), 1 + Passes::names().count());
     let text = |name: &str| &*all.iter().find(|dump| dump.name.ends_with(name)).unwrap().text;
     assert!(text("model").contains("= RESHAPE(") && !text("views").contains("= RESHAPE("));

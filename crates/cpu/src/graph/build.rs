@@ -551,7 +551,7 @@ impl<'source, 'build> Building<'source, 'build> {
         let operation_type = operation.operation_type;
         let place = OperationPlace { subgraph: self.source.name, index, operation_type };
         let work = Work::ControlFlow(self.graph.control_flow.len());
-        self.graph.control_flow.push(ControlFlow { kind, graphs });
+        self.graph.control_flow.push(ControlFlow { kind, graphs, counted: None });
         let outputs = outputs.into_iter().map(|(_, id)| id).collect();
         self.graph.nodes.push(Node { place, work, inputs, outputs });
         Ok(())

@@ -1,8 +1,8 @@
 //! A [`Graph`] as text and as DOT, for people.
 
 use super::{
-    ControlFlow, ControlFlowKind, Elements, Epilogue, Graph, MaskedSoftmax, Node, Origin, Value,
-    ValueId, Work,
+    ControlFlow, ControlFlowKind, Counted, Elements, Epilogue, Graph, MaskedSoftmax, Node, Origin,
+    Value, ValueId, Work,
 };
 use nnhal_hal::FusedActivation;
 use nnhal_ops::extension::type_name;
@@ -29,12 +29,15 @@ impl Graph<'_> {
         let _ = writeln!(text, "outputs {}", outputs.join(", "));
         for node in &self.nodes {
             let Work::ControlFlow(index) = node.work else { continue };
-            let ControlFlow { kind, graphs } = &self.control_flow[index];
+            let ControlFlow { kind, graphs, counted } = &self.control_flow[index];
             let parts = match (kind, &**graphs) {
                 (ControlFlowKind::If, [_]) => ["branch", ""],
                 (ControlFlowKind::If, _) => ["then", "else"],
                 (ControlFlowKind::While, _) => ["condition", "body"],
             };
+            if let Some(Counted { rounds, .. }) = counted {
+                let _ = writeln!(text, "{} takes {rounds} rounds", node.place);
+            }
             for (part, graph) in parts.iter().zip(graphs) {
                 let _ = write!(text, "{part} of {}\n{}", node.place, graph.text());
             }

@@ -54,6 +54,33 @@ pub(crate) struct Graph<'source> {
 pub(crate) struct ControlFlow<'source> {
     pub(crate) kind: ControlFlowKind,
     pub(crate) graphs: Vec<Graph<'source>>,
+    /// Of a WHILE whose rounds are known. Its condition is empty.
+    pub(crate) counted: Option<Counted>,
+}
+
+/// How a WHILE counts its rounds.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) rounds: u64,
+    /// The variables that follow from how many rounds there were. The body gives out what it is given of them.
+    pub(crate) counters: Vec<Counter>,
+}
+
+/// A variable of a WHILE to which each round adds a constant: a tensor of one INT32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counter {
+    pub(crate) variable: usize,
+    /// The body's value of it.
+    pub(crate) id: ValueId,
+    pub(crate) first: i64,
+    pub(crate) step: i64,
+}
+
+impl Counter {
+    /// Its value after so many rounds, far fewer than 2^31; it has 32 bits while it is used.
+    pub(crate) fn value(&self, rounds: u64) -> i64 {
+        self.first + self.step * rounds.cast_signed()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

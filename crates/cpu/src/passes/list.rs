@@ -1,8 +1,9 @@
 //! [`PASSES`]: all passes in their order, and [`Passes`], those of them that run.
 
 use super::{
-    activations, attention, chains, convolutions, factors, gates, grouped, layout, matmul, maxima,
-    means, normalization, padding, parts, residuals, separable, softmax, tables, transposes, views,
+    activations, attention, chains, convolutions, counters, factors, gates, grouped, layout,
+    matmul, maxima, means, normalization, padding, parts, residuals, separable, softmax, tables,
+    transposes, views,
 };
 use crate::graph::Graph;
 use nnhal_driver::{Budget, EngineError};
@@ -32,11 +33,16 @@ pub(crate) enum Run {
 }
 
 /// All of them, in an order in which each finds what the ones before have made.
-pub(crate) static PASSES: [Pass; 23] = [
+pub(crate) static PASSES: [Pass; 24] = [
     Pass {
         name: "views",
         meaning: "Operations that change nothing but lengths cost nothing: RESHAPE, SQUEEZE, EXPAND_DIMS.",
         run: Run::Short(views::run),
+    },
+    Pass {
+        name: "counters",
+        meaning: "A WHILE that counts between constants takes no steps to do so.",
+        run: Run::Short(counters::run),
     },
     Pass {
         name: "layout",
@@ -158,7 +164,7 @@ pub(crate) static PASSES: [Pass; 23] = [
 ///
 /// let passes: Passes = Passes::ALL.without("chains").unwrap();
 /// assert!(!passes.contains("chains") && passes.contains("tables"));
-/// assert_eq!(Passes::names().count(), 23);
+/// assert_eq!(Passes::names().count(), 24);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Passes(u32);

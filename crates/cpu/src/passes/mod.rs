@@ -4,6 +4,7 @@ mod activations;
 mod attention;
 mod chains;
 mod convolutions;
+mod counters;
 mod factors;
 mod gates;
 mod grouped;

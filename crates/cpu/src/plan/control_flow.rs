@@ -3,7 +3,7 @@
 use super::arena::StepMemory;
 use super::rounds::{Rounds, overlap};
 use super::{Input, Kernel, Location, Plan, Run};
-use crate::graph::ControlFlowKind;
+use crate::graph::{ControlFlowKind, Counted};
 use nnhal_driver::{EngineError, InRounds, Round};
 use nnhal_kernels::Lines;
 use std::ops::Range;
@@ -20,11 +20,15 @@ pub(crate) struct ControlFlow {
 
 impl ControlFlow {
     /// Of plans of the graphs that [`graph::ControlFlow`](crate::graph::ControlFlow) has. The inputs of a body stay.
-    pub(super) fn new(kind: ControlFlowKind, mut plans: Vec<Plan>) -> Self {
+    pub(super) fn new(
+        kind: ControlFlowKind,
+        mut plans: Vec<Plan>,
+        counted: Option<Counted>,
+    ) -> Self {
         let rounds = match (kind, &mut *plans) {
             (ControlFlowKind::While, [condition, body]) => {
                 condition.forget_unread_inputs();
-                Some(Rounds::new(condition, body))
+                Some(Rounds::new(condition, body, counted))
             }
             (_, branches) => {
                 branches.iter_mut().for_each(Plan::forget_unread_inputs);
@@ -68,7 +72,10 @@ impl Kernel for Arc<ControlFlow> {
     }
 
     fn name(&self) -> String {
-        if self.rounds.is_some() { "while" } else { "if" }.to_owned()
+        match &self.rounds {
+            Some(rounds) => rounds.name(),
+            None => "if".to_owned(),
+        }
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -155,7 +155,8 @@ impl Plan {
         caller: Caller,
     ) -> Result<(Self, Origins), EngineError> {
         let mut control_flow = Vec::with_capacity(graph.control_flow.len());
-        for graph::ControlFlow { kind, graphs } in std::mem::take(&mut graph.control_flow) {
+        for graph::ControlFlow { kind, graphs, counted } in std::mem::take(&mut graph.control_flow)
+        {
             let plan = |(graph, caller)| {
                 let plan =
                     Self::of_rewritten(graph, 0, settings, ledger, team, budget, None, caller)?;
@@ -166,7 +167,7 @@ impl Plan {
                 ControlFlowKind::While => [Caller::Branch, Caller::Body],
             };
             let plans: Result<_, _> = graphs.into_iter().zip(callers).map(plan).collect();
-            control_flow.push(Arc::new(ControlFlow::new(kind, plans?)));
+            control_flow.push(Arc::new(ControlFlow::new(kind, plans?, counted)));
         }
         budget.check()?;
         let layout = Layout::new(&graph, caller);

@@ -2,6 +2,7 @@
 
 use super::arena::StepMemory;
 use super::{Input, Location, Plan, Run};
+use crate::graph::Counted;
 use nnhal_driver::{EngineError, OperationPlace, Round};
 use nnhal_kernels::LINE_BYTES;
 use std::ops::Range;
@@ -14,6 +15,8 @@ pub(super) struct Rounds {
     /// Where the condition's arena is, and where variables are on their way.
     condition_arena: Range<usize>,
     moved: Range<usize>,
+    /// How many rounds there are, if that is known: no condition is computed.
+    counted: Option<Counted>,
 }
 
 /// A variable; ranges are of the body's arena.
@@ -40,7 +43,7 @@ enum Renewed {
 
 impl Rounds {
     /// Of plans for variables of the same lengths. The inputs of the body stay, those of the condition are wanted.
-    pub(super) fn new(condition: &Plan, body: &Plan) -> Self {
+    pub(super) fn new(condition: &Plan, body: &Plan, counted: Option<Counted>) -> Self {
         let condition_start = body.arena_bytes.next_multiple_of(LINE_BYTES);
         let moved_start = condition_start + condition.arena_bytes.next_multiple_of(LINE_BYTES);
         let places: Vec<Range<usize>> = body.inputs.iter().map(Input::range).collect();
@@ -63,11 +66,18 @@ impl Rounds {
         let variables = variables.collect();
         let condition_arena = condition_start..moved_start;
         let moved = moved_start..moved_start + moved;
-        Self { variables, condition_arena, moved }
+        Self { variables, condition_arena, moved, counted }
     }
 
     pub(super) fn scratch_bytes(&self) -> usize {
         self.moved.end
+    }
+
+    pub(super) fn name(&self) -> String {
+        match &self.counted {
+            Some(Counted { rounds, .. }) => format!("while, {rounds} rounds"),
+            None => "while".to_owned(),
+        }
     }
 
     /// The step's inputs are what the variables begin with, the outputs what the first of them are in the end. The plans
@@ -106,14 +116,20 @@ impl Rounds {
         for round in 0.. {
             // Conditions and bodies may have no steps, which ask.
             run.budget.check()?;
-            for variable in &self.variables {
-                if let Some(read) = &variable.read {
-                    condition[read.clone()].copy_from_slice(&body[variable.place.clone()]);
+            let is_over = if let Some(counted) = &self.counted {
+                self.count(counted, round, body);
+                round == counted.rounds
+            } else {
+                for variable in &self.variables {
+                    if let Some(read) = &variable.read {
+                        condition[read.clone()].copy_from_slice(&body[variable.place.clone()]);
+                    }
                 }
-            }
-            let is_true = Round { place, subgraph_input: 0, round };
-            condition_plan.run_within(condition, is_true, run)?;
-            if !decision.is_some_and(|it| it.is_true(condition, &condition_plan.constants)) {
+                let is_true = Round { place, subgraph_input: 0, round };
+                condition_plan.run_within(condition, is_true, run)?;
+                !decision.is_some_and(|it| it.is_true(condition, &condition_plan.constants))
+            };
+            if is_over {
                 break;
             }
             // Only now, so that a loop that ends is never late (contract: QOS-9).
@@ -122,6 +138,15 @@ impl Rounds {
             self.renew(body_plan, body, moved);
         }
         Ok(())
+    }
+
+    /// Gives counters the values that they have after so many rounds.
+    fn count(&self, counted: &Counted, rounds: u64, body: &mut [u8]) {
+        for counter in &counted.counters {
+            let place = self.variables[counter.variable].place.clone();
+            let length = place.len();
+            body[place].copy_from_slice(&counter.value(rounds).to_le_bytes()[..length]);
+        }
     }
 
     /// What the body has made of the variables takes their places.
