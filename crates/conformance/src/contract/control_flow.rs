@@ -9,7 +9,7 @@ use nnhal_hal::{
     PreparedModel, RequestBuilder, SubgraphBuilder, Support,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -26,6 +26,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["CF-7"],
         name: "what is wrong in a subgraph is wrong in the model",
         run: Run::Device(wrong_subgraph),
+    },
+    Check {
+        ids: &["CF-5"],
+        name: "subgraphs that share others are looked at once",
+        run: Run::Device(shared_subgraphs),
     },
     Check {
         ids: &["DEV-SUP-4"],
@@ -110,6 +115,47 @@ pub(super) fn accumulation() -> Model {
     let result = main.operation(OperationType::While, inputs, number());
     main.output(result);
     ours(builder.build(main))
+}
+
+/// An IF whose branches are the same, and so on, this deep: as many paths as 2 to that power.
+fn diamonds(depth: usize) -> Model {
+    let mut builder = ModelBuilder::new();
+    let mut last = SubgraphBuilder::new();
+    let x = last.input("x", floats());
+    let y = last.operation(OperationType::Relu, [x], floats());
+    last.output(y);
+    let mut inner = builder.reference(last);
+    for _ in 1..depth {
+        let mut branch = SubgraphBuilder::new();
+        let x = branch.input("x", floats());
+        let c = branch.constant(truth(), &[true]);
+        let same = [branch.subgraph(inner), branch.subgraph(inner)];
+        let y = branch.operation(OperationType::If, [c, same[0], same[1], x], floats());
+        branch.output(y);
+        inner = builder.reference(branch);
+    }
+    let mut main = SubgraphBuilder::new();
+    let (c, x) = (main.input("c", truth()), main.input("x", floats()));
+    let same = [main.subgraph(inner), main.subgraph(inner)];
+    let y = main.operation(OperationType::If, [c, same[0], same[1], x], floats());
+    main.output(y);
+    ours(builder.build(main))
+}
+
+fn shared_subgraphs(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if !is_newest(&**device) {
+        return Ok(not_offered());
+    }
+    // The deeper one has 2^30 paths, and three times as many subgraphs.
+    let [shallow, deep] = [10, 30].map(|depth| {
+        let begin = Instant::now();
+        // Whoever cannot run it may say so, soon.
+        drop(device.supported_operations(&diamonds(depth), device.version()));
+        begin.elapsed()
+    });
+    let right = deep < 100 * shallow + Duration::from_secs(1);
+    demand!(right, "{shallow:?} for 10 subgraphs, {deep:?} for 30");
+    Ok(Verdict::Kept)
 }
 
 fn not_offered() -> Verdict {

@@ -1,6 +1,6 @@
 //! Executions behind fences (contract: section 12).
 
-use super::models::{adder, addition, is_newest, prepare, sum, sum_request};
+use super::models::{adder, addition, endless, is_newest, is_supported, prepare, sum, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use nnhal_hal::ErrorStatus::{
     GeneralFailure, InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient,
@@ -8,10 +8,10 @@ use nnhal_hal::ErrorStatus::{
 use nnhal_hal::fence::FenceState;
 use nnhal_hal::{
     Deadline, Device, ExecutionOptions, FencedExecution, PreparedModel, Request, RequestBuilder,
-    SyncFence,
+    SyncFence, Timing,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -40,8 +40,13 @@ pub(super) const CHECKS: &[Check] = &[
         run: Run::Device(deadline),
     },
     Check {
-        ids: &["FENCE-12"],
-        name: "two times are reported when asked for",
+        ids: &["FENCE-7", "FENCE-13"],
+        name: "the time after the fences ends an execution, and begins with the last of them",
+        run: Run::Device(duration),
+    },
+    Check {
+        ids: &["FENCE-12", "TIME-1"],
+        name: "two times are reported when asked for, from the call and from the last fence",
         run: Run::Device(times),
     },
     Check {
@@ -50,6 +55,8 @@ pub(super) const CHECKS: &[Check] = &[
         run: Run::Device(chains),
     },
 ];
+
+const MISSED: &[nnhal_hal::ErrorStatus] = &[MissedDeadlinePersistent, MissedDeadlineTransient];
 
 /// How long a check waits for a fence.
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
@@ -156,20 +163,54 @@ fn deadline(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     if !is_newest(&**device) {
         return Ok(not_offered());
     }
-    let missed = [MissedDeadlinePersistent, MissedDeadlineTransient];
     let (_kept, fence) = SyncFence::pair()?;
     let soon = Some(Deadline::after(Duration::from_millis(20)));
     let options = ExecutionOptions { deadline: soon, ..ExecutionOptions::default() };
     let request = sum_request()?;
     let launched = adder(&**device)?.execute_fenced(&request, &[fence], &options, None);
     match launched {
-        Err(late) => demand_refusal::<()>("a deadline", Err(late), &missed)?,
+        Err(late) => demand_refusal::<()>("a deadline", Err(late), MISSED)?,
         Ok(execution) => {
             let state = end(&execution)?;
             demand!(state == FenceState::Failed, "the fence is {state:?}");
-            demand_refusal("getExecutionInfo", execution.info.get(), &missed)?;
+            demand_refusal("getExecutionInfo", execution.info.get(), MISSED)?;
         }
     }
+    Ok(Verdict::Kept)
+}
+
+/// A loop without end, which nothing else ends for 10 seconds.
+fn duration(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if !is_newest(&**device) {
+        return Ok(not_offered());
+    }
+    let (signal, fence) = SyncFence::pair()?;
+    let second = Some(Duration::from_secs(1));
+    let options = ExecutionOptions::default();
+    let request = sum_request()?;
+    let execution = adder(&**device)?.execute_fenced(&request, &[fence], &options, second)?;
+    std::thread::sleep(Duration::from_millis(1200));
+    signal.signal();
+    expect_success(&execution)?;
+    if !is_supported(&**device, &endless())? {
+        return Ok(Verdict::NotOffered("WHILE".into()));
+    }
+    let prepared = prepare(&**device, &endless())?;
+    let mut request = RequestBuilder::new();
+    let request = request.input(&[0; 4]).output(4).build()?;
+    let loop_timeout = Some(Duration::from_secs(10));
+    let options = ExecutionOptions { loop_timeout, ..options };
+    let begin = Instant::now();
+    let short = Some(Duration::from_millis(20));
+    match prepared.execute_fenced(&request, &[], &options, short) {
+        Err(late) => demand_refusal::<()>("a duration", Err(late), MISSED)?,
+        Ok(execution) => {
+            let state = end(&execution)?;
+            demand!(state == FenceState::Failed, "after its duration the fence is {state:?}");
+            demand_refusal("getExecutionInfo", execution.info.get(), MISSED)?;
+        }
+    }
+    demand!(begin.elapsed() < Duration::from_secs(5), "it took {:?}", begin.elapsed());
     Ok(Verdict::Kept)
 }
 
@@ -179,14 +220,27 @@ fn times(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     }
     let options = ExecutionOptions { measure: true, ..ExecutionOptions::default() };
     let request = sum_request()?;
-    let execution = adder(&**device)?.execute_fenced(&request, &[], &options, None)?;
+    let (signal, fence) = SyncFence::pair()?;
+    let prepared = adder(&**device)?;
+    let execution = prepared.execute_fenced(&request, &[fence], &options, None)?;
+    let waited = Duration::from_millis(100);
+    std::thread::sleep(waited);
+    signal.signal();
     expect_success(&execution)?;
     let (launched, fenced) = execution.info.get()?;
     for timing in [launched, fenced] {
         let (on_device, in_driver) = timing.to_microseconds();
         demand!(on_device <= in_driver, "{timing:?}");
     }
+    if let (Some(launched), Some(fenced)) = (launched.time_in_driver, fenced.time_in_driver) {
+        let right = launched >= waited && launched >= fenced;
+        demand!(right, "launched {launched:?} and {fenced:?} after the fence, which took 100 ms");
+    }
     demand!(execution.info.get()? == (launched, fenced), "asked again, other times are reported");
+    let unasked = launch(&*prepared, &sum_request()?, &[])?;
+    expect_success(&unasked)?;
+    let times = unasked.info.get()?;
+    demand!(times == (Timing::NONE, Timing::NONE), "{times:?} were not asked for");
     Ok(Verdict::Kept)
 }
 

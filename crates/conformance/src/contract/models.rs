@@ -44,6 +44,43 @@ pub(super) fn activated_addition() -> Model {
     whole(graph)
 }
 
+/// `a + b` of 2 by 2 floats and `c + c` of 3, two outputs of different shapes, which the model leaves open or not.
+pub(super) fn two_sums(is_open: bool) -> Model {
+    let known = |length| if is_open { 0 } else { length };
+    let (square, row) =
+        (|| OperandSpec::tensor_float32([known(2), 2]), || OperandSpec::tensor_float32([known(3)]));
+    let mut graph = SubgraphBuilder::new();
+    let (a, b) = (graph.input("a", square()), graph.input("b", square()));
+    let c = graph.input("c", row());
+    let none = graph.scalar_i32(0);
+    let first = graph.operation(OperationType::Add, [a, b, none], square());
+    let second = graph.operation(OperationType::Add, [c, c, none], row());
+    graph.output(first);
+    graph.output(second);
+    whole(graph)
+}
+
+/// For [`two_sums`]: `[1, 2, 3, 4] + 10`, and twice `[5, 6, 7]`.
+pub(super) fn two_sums_request() -> Result<Request, Violation> {
+    let mut request = RequestBuilder::new();
+    request.input_shaped(&bytes(&[1.0, 2.0, 3.0, 4.0]), &[2, 2]);
+    request.input_shaped(&bytes(&[10.0; 4]), &[2, 2]);
+    request.input_shaped(&bytes(&[5.0, 6.0, 7.0]), &[3]);
+    Ok(request.output(16).output(12).build()?)
+}
+
+/// `sum = a + b` of 2 by 2 floats, and an input that nothing reads.
+pub(super) fn addition_beside(unread: OperandSpec) -> Model {
+    let spec = || OperandSpec::tensor_float32([2, 2]);
+    let mut graph = SubgraphBuilder::new();
+    let (a, b) = (graph.input("a", spec()), graph.input("b", spec()));
+    graph.input("unread", unread);
+    let none = graph.scalar_i32(0);
+    let sum = graph.operation(OperationType::Add, [a, b, none], spec());
+    graph.output(sum);
+    whole(graph)
+}
+
 /// One RELU of operands like this.
 pub(super) fn rectifier(spec: &OperandSpec) -> Model {
     let mut graph = SubgraphBuilder::new();

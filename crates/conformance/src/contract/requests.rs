@@ -1,11 +1,15 @@
 //! What a request must keep to (contract: sections 9 and 15).
 
-use super::models::{adder, addition, execute, prepare, sum_request};
+use super::models::{
+    activated_addition, adder, addition, addition_beside, execute, in_buffer, is_newest, memory,
+    prepare, sum_request,
+};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use nnhal_hal::ErrorStatus::InvalidArgument;
+use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use nnhal_hal::memory::Protection;
 use nnhal_hal::{
-    Device, HalVersion, Memory, Request, RequestArgument, RequestBuilder, RequestMemoryPool,
+    BufferDescription, BufferRole, Device, HalVersion, Memory, OperandSpec, Request,
+    RequestArgument, RequestBuilder, RequestMemoryPool,
 };
 use std::fs::File;
 use std::sync::Arc;
@@ -15,6 +19,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["REQ-1", "REQ-2", "REQ-3", "REQ-4", "REQ-6", "REQ-9"],
         name: "a request with one thing wrong is refused",
         run: Run::Device(wrong),
+    },
+    Check {
+        ids: &["REQ-2", "REQ-6"],
+        name: "what is left out, and a scalar, have no dimensions",
+        run: Run::Device(needless_dimensions),
     },
     Check {
         ids: &["REQ-7"],
@@ -74,6 +83,30 @@ fn demand_refusal_of(
     demand_refusal(what, result.map_err(|failed| failed.error), &[InvalidArgument])
 }
 
+fn needless_dimensions(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = prepare(&**device, &activated_addition())?;
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 16]).input(&[0; 16]).input(&[0; 4]).output(16);
+    let good = request.build()?;
+    execute(&*prepared, &good)?;
+    for dimensions in [vec![1], vec![0], vec![1, 1]] {
+        let mut request = good.clone();
+        request.inputs[2].dimensions.clone_from(&dimensions);
+        demand_refusal_of(&*prepared, &format!("a scalar with {dimensions:?}"), &request)?;
+    }
+    let prepared = prepare(&**device, &addition_beside(OperandSpec::tensor_float32([2])))?;
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 16]).input(&[0; 16]).omitted_input().output(16);
+    let mut request = request.build()?;
+    // It may be left out, or not.
+    if let Err(failed) = execute(&*prepared, &request) {
+        demand_refusal::<()>("an input that is left out", Err(failed.error), &[GeneralFailure])?;
+    }
+    request.inputs[2].dimensions = vec![2];
+    demand_refusal_of(&*prepared, "an input that is left out, with dimensions", &request)?;
+    Ok(Verdict::Kept)
+}
+
 fn unknown_inputs(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let prepared = prepare(&**device, &addition([0, 2]))?;
     let mut request = sum_request()?;
@@ -82,6 +115,26 @@ fn unknown_inputs(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         input.dimensions = vec![0, 2];
     }
     demand_refusal_of(&*prepared, "an input of a length of 0", &request)?;
+    // A buffer does not say it in the request's place.
+    let description = BufferDescription {
+        dimensions: vec![2, 2],
+        prepared_models: vec![Arc::clone(&prepared)],
+        input_roles: vec![BufferRole { model_index: 0, io_index: 0, frequency: 1.0 }],
+        ..BufferDescription::default()
+    };
+    let buffer = match is_newest(&**device) {
+        true => device.allocate(&description).ok(),
+        false => None,
+    };
+    if let Some(buffer) = buffer {
+        buffer.copy_from(&memory(&[0; 16])?, &[])?;
+        let mut request = sum_request()?;
+        request.inputs[1].dimensions = vec![2, 2];
+        let mut request = in_buffer(request, buffer.token(), |it| &mut it.inputs[0]);
+        demand_refusal_of(&*prepared, "a buffer as an input of unknown shape", &request)?;
+        request.inputs[0].dimensions = vec![2, 2];
+        execute(&*prepared, &request)?;
+    }
     Ok(Verdict::Kept)
 }
 

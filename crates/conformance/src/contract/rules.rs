@@ -4,7 +4,7 @@
 use super::models::{addition, foreign, rectifier};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use crate::mutation::{self, Mutant};
-use nnhal_hal::ErrorStatus::InvalidArgument;
+use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use nnhal_hal::{
     Device, ExtensionNameAndPrefix, ExtensionType, ExtraParams, HalVersion, Model, OperandSpec,
     OperandType, OperationType, PrepareOptions, SubgraphBuilder,
@@ -32,6 +32,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["MODEL-6"],
         name: "tensors of old versions and constants have a rank",
         run: Run::Rule("MODEL-6"),
+    },
+    Check {
+        ids: &["MODEL-6"],
+        name: "ranks and lengths may be unknown from 1.2 on",
+        run: Run::Device(unknown_shapes),
     },
     Check { ids: &["MODEL-7"], name: "constants have known dimensions", run: Run::Rule("MODEL-7") },
     Check { ids: &["MODEL-8"], name: "scales are those of the type", run: Run::Rule("MODEL-8") },
@@ -185,6 +190,24 @@ fn models() -> Vec<Model> {
         super::control_flow::choice(None),
     ];
     models.extend(super::models::pool_addition());
+    // Types that no operation here has.
+    let (tensor, scalar) = (OperandSpec::new, OperandSpec::scalar);
+    models.extend(
+        [
+            OperandSpec::tensor_quant8_asymm_signed([2, 2], 0.5, -3),
+            tensor(OperandType::TensorQuant16Asymm, [2]).quantized(0.5, 300),
+            tensor(OperandType::TensorQuant16Symm, [2]).quantized(0.5, 0),
+            tensor(OperandType::TensorQuant8Symm, [2]).quantized(0.5, 0),
+            OperandSpec::tensor_float16([2, 2]),
+            OperandSpec::tensor_bool8([2]),
+            scalar(OperandType::Float32),
+            scalar(OperandType::Uint32),
+            scalar(OperandType::Bool),
+            scalar(OperandType::Float16),
+            scalar(OperandType::Oem),
+        ]
+        .map(super::models::addition_beside),
+    );
 
     // Channels with a scale each.
     let mut graph = SubgraphBuilder::new();
@@ -207,6 +230,34 @@ fn models() -> Vec<Model> {
     graph.output(y);
     models.push(ours(graph.into_model()));
     models
+}
+
+/// Whoever cannot run such a model says so, but not that it is none.
+fn unknown_shapes(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if device.version() < HalVersion::V1_2 {
+        return Ok(Verdict::NotOffered("unknown ranks, which are of 1.2".into()));
+    }
+    for version in HalVersion::ALL.iter().filter(|version| **version <= device.version()) {
+        if *version < HalVersion::V1_2 {
+            continue;
+        }
+        for dimensions in [&[][..], &[0], &[0, 2], &[0, 0]] {
+            let model = rectifier(&OperandSpec::tensor_float32(dimensions));
+            let asked = device.supported_operations(&model, *version);
+            let refused =
+                |error| Violation(format!("{dimensions:?} is refused for {version}: {error}"));
+            let answers = asked.map_err(refused)?;
+            let prepared = device.prepare_model(&model, *version, PrepareOptions::default());
+            let promised = answers.iter().all(nnhal_hal::Support::is_yes);
+            if promised {
+                prepared?;
+            } else if prepared.is_err() {
+                let what = format!("{dimensions:?}, which is not supported");
+                demand_refusal(&what, prepared, &[GeneralFailure])?;
+            }
+        }
+    }
+    Ok(Verdict::Kept)
 }
 
 fn oem(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {

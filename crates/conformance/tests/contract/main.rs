@@ -8,12 +8,15 @@ mod proxy;
 
 use nnhal_conformance::contract::{self, Checks, Verdict};
 use nnhal_conformance::mutation::RULES;
+use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, HalVersion, Model, OperandType, OperationType, PrepareOptions, PreparedModel,
-    Request, RequestBuilder, Result, Support, SyncFence, Timing,
+    FencedExecution, HalVersion, Model, OperandLifeTime, OperandType, OperationType,
+    PrepareOptions, PreparedModel, Request, RequestBuilder, RequestMemoryPool, Result, Support,
+    SyncFence, Timing,
 };
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -57,6 +60,24 @@ enum Breach {
     WritesBeforeOutputs,
     WallClock,
     LeaksDescriptors,
+    IgnoresDurations,
+    SwapsFencedTimes,
+    FencedTimesUnasked,
+    AllAreShort,
+    OnlyTheFirstShape,
+    LateBeforeWrong,
+    ExecutionsMissFarDeadlines,
+    WholePagesOnly,
+    RefusesUnknownRanks,
+    FollowsEveryPath,
+    AnyScalar,
+    AnyOmitted,
+    BuffersKnowTheirShapes,
+    WritesConstants,
+    WritesLater,
+    AnswersForInner,
+    AnyScaleOfNewTypes,
+    AnyNewScalar,
 }
 
 /// What each breach must be found as.
@@ -100,6 +121,24 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::WritesBeforeOutputs, &["REQ-11"]),
     (Breach::WallClock, &["QOS-2"]),
     (Breach::LeaksDescriptors, &["SEC-6"]),
+    (Breach::IgnoresDurations, &["FENCE-7", "FENCE-13"]),
+    (Breach::SwapsFencedTimes, &["FENCE-12"]),
+    (Breach::FencedTimesUnasked, &["FENCE-12", "TIME-1"]),
+    (Breach::AllAreShort, &["SHAPE-4"]),
+    (Breach::OnlyTheFirstShape, &["SHAPE-2", "SHAPE-4"]),
+    (Breach::LateBeforeWrong, &["GEN-4"]),
+    (Breach::ExecutionsMissFarDeadlines, &["QOS-4"]),
+    (Breach::WholePagesOnly, &["MEM-3"]),
+    (Breach::RefusesUnknownRanks, &["MODEL-6"]),
+    (Breach::FollowsEveryPath, &["CF-5"]),
+    (Breach::AnyScalar, &["REQ-6"]),
+    (Breach::AnyOmitted, &["REQ-2"]),
+    (Breach::BuffersKnowTheirShapes, &["REQ-7"]),
+    (Breach::WritesConstants, &["GEN-5"]),
+    (Breach::WritesLater, &["EXEC-9", "FENCE-6"]),
+    (Breach::AnswersForInner, &["DEV-SUP-2"]),
+    (Breach::AnyScaleOfNewTypes, &["MODEL-8", "MODEL-9"]),
+    (Breach::AnyNewScalar, &["MODEL-5"]),
 ];
 
 /// The reference device, but for one breach.
@@ -112,12 +151,31 @@ struct Broken {
 struct BrokenModel {
     prepared: Arc<dyn PreparedModel>,
     breach: Breach,
+    /// By input of the model, whether it is a scalar, and its dimensions.
+    inputs: Vec<(bool, Vec<u32>)>,
 }
 
 impl Broken {
-    fn wrap(&self, prepared: Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
+    fn wrap(&self, model: &Model, prepared: Arc<dyn PreparedModel>) -> Arc<dyn PreparedModel> {
+        let inputs = model.main.inputs.iter().map(|input| {
+            let operand = &model.main.operands[*input as usize];
+            (operand.operand_type.is_scalar(), operand.dimensions.clone())
+        });
+        let inputs = inputs.collect();
         match self.breach {
-            Breach::AnyRequestIsFine
+            Breach::IgnoresDurations
+            | Breach::SwapsFencedTimes
+            | Breach::FencedTimesUnasked
+            | Breach::AllAreShort
+            | Breach::OnlyTheFirstShape
+            | Breach::LateBeforeWrong
+            | Breach::ExecutionsMissFarDeadlines
+            | Breach::WholePagesOnly
+            | Breach::AnyScalar
+            | Breach::AnyOmitted
+            | Breach::BuffersKnowTheirShapes
+            | Breach::WritesLater
+            | Breach::AnyRequestIsFine
             | Breach::TimesUnasked
             | Breach::TimesReversed
             | Breach::NoShapesWhenShort
@@ -129,11 +187,60 @@ impl Broken {
             | Breach::LoopsFailFences
             | Breach::HalfPrecision
             | Breach::WritesBeforeOutputs => {
-                Arc::new(BrokenModel { prepared, breach: self.breach })
+                Arc::new(BrokenModel { prepared, breach: self.breach, inputs })
             }
             _ => prepared,
         }
     }
+}
+
+impl Broken {
+    /// Refuses what should not be refused, or takes its time.
+    fn look_at(&self, model: &Model) -> Result<()> {
+        let is_unknown = |operand: &nnhal_hal::Operand| {
+            operand.operand_type.is_tensor() == Some(true) && operand.dimensions.is_empty()
+        };
+        match self.breach {
+            Breach::RefusesUnknownRanks if model.main.operands.iter().any(is_unknown) => {
+                Err(nnhal_hal::Error::invalid("a rank is not known"))
+            }
+            Breach::FollowsEveryPath => {
+                assert!(paths(model, &model.main, 40) > 0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Without the mistakes that it does not see.
+    fn mended(&self, model: &Model) -> Model {
+        use OperandType as T;
+        let mut model = model.clone();
+        for operand in &mut model.main.operands {
+            match (self.breach, operand.operand_type) {
+                (
+                    Breach::AnyScaleOfNewTypes,
+                    T::TensorQuant8AsymmSigned
+                    | T::TensorQuant16Asymm
+                    | T::TensorQuant16Symm
+                    | T::TensorQuant8Symm,
+                ) => (operand.scale, operand.zero_point) = (1.0, 0),
+                (Breach::AnyNewScalar, T::Float32 | T::Uint32 | T::Bool | T::Float16 | T::Oem) => {
+                    operand.dimensions.clear()
+                }
+                _ => {}
+            }
+        }
+        model
+    }
+}
+
+/// How many ways lead through the subgraphs of a model, whose references may be a circle.
+fn paths(model: &Model, graph: &nnhal_hal::Subgraph, depth: u32) -> u64 {
+    let is_reference = |it: &&nnhal_hal::Operand| it.lifetime == OperandLifeTime::Subgraph;
+    let referred = graph.operands.iter().filter(is_reference).filter(|_| depth > 0);
+    let referred = referred.filter_map(|it| model.referenced.get(it.location.offset as usize));
+    referred.map(|graph| paths(model, graph, depth - 1)).sum::<u64>().max(1)
 }
 
 impl Device for Broken {
@@ -174,6 +281,8 @@ impl Device for Broken {
     }
 
     fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>> {
+        self.look_at(model)?;
+        let model = &self.mended(model);
         let all = || Ok(vec![Support::Yes; model.main.operations.len()]);
         let signed = |model: &Model| {
             let mut operands = model.main.operands.iter();
@@ -205,6 +314,12 @@ impl Device for Broken {
             Breach::OneAnswerMore => {
                 let mut answers = self.device.supported_operations(model, version)?;
                 answers.push(Support::Yes);
+                Ok(answers)
+            }
+            Breach::AnswersForInner => {
+                let mut answers = self.device.supported_operations(model, version)?;
+                let inner = model.referenced.iter().flat_map(|graph| &graph.operations);
+                answers.extend(inner.map(|_| Support::Yes));
                 Ok(answers)
             }
             _ => self.device.supported_operations(model, version),
@@ -247,7 +362,15 @@ impl Device for Broken {
             }
             _ => {}
         }
-        Ok(self.wrap(self.device.prepare_model(model, version, options)?))
+        self.look_at(model)?;
+        let model = &self.mended(model);
+        let prepared = self.device.prepare_model(model, version, options)?;
+        if self.breach == Breach::WritesConstants {
+            for pool in &model.pools {
+                pool.view()?.fill_zero(0, 4)?;
+            }
+        }
+        Ok(self.wrap(model, prepared))
     }
 
     fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
@@ -266,7 +389,14 @@ impl Device for Broken {
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
-        let allocated = self.device.allocate(description);
+        let mut description = description.clone();
+        for model in &mut description.prepared_models {
+            let any: &dyn Any = &**model;
+            if let Some(own) = any.downcast_ref::<BrokenModel>() {
+                *model = Arc::clone(&own.prepared);
+            }
+        }
+        let allocated = self.device.allocate(&description);
         match (self.breach, allocated) {
             (Breach::AllocatesAnything, Err(_)) => Ok(Arc::new(Nothing)),
             (Breach::FailsWithInvalid, Ok(buffer)) => Ok(Arc::new(Strict(buffer))),
@@ -315,12 +445,89 @@ impl Buffer for Strict {
     }
 }
 
+impl BrokenModel {
+    /// A request without the mistakes that it does not see, unless it refuses what should not be refused.
+    fn taken(&self, request: &Request, options: &ExecutionOptions) -> Result<Request> {
+        let mut request = request.clone();
+        let deadline = options.deadline.map(Deadline::nanoseconds_since_epoch);
+        let late = nnhal_hal::Error::new(ErrorStatus::MissedDeadlinePersistent, "too late");
+        let is_token = |request: &Request, argument: &nnhal_hal::RequestArgument| {
+            let pool = request.pools.get(argument.location.pool_index as usize);
+            matches!(pool, Some(RequestMemoryPool::Token(_)))
+        };
+        match self.breach {
+            Breach::LateBeforeWrong if deadline == Some(1) => return Err(late),
+            Breach::ExecutionsMissFarDeadlines if deadline > Some(u64::MAX / 4) => {
+                return Err(late);
+            }
+            Breach::WholePagesOnly => {
+                for pool in &request.pools {
+                    let RequestMemoryPool::Memory(memory) = pool else { continue };
+                    if memory.file_part().is_some_and(|(_, offset)| offset % 4096 != 0) {
+                        return Err(nnhal_hal::Error::invalid("it begins within a page"));
+                    }
+                }
+            }
+            Breach::AnyScalar => {
+                for (argument, (is_scalar, _)) in request.inputs.iter_mut().zip(&self.inputs) {
+                    if *is_scalar {
+                        argument.dimensions.clear();
+                    }
+                }
+            }
+            Breach::AnyOmitted => {
+                for argument in request.inputs.iter_mut().filter(|it| it.has_no_value) {
+                    argument.dimensions.clear();
+                }
+            }
+            Breach::BuffersKnowTheirShapes => {
+                let tokens: Vec<_> =
+                    request.inputs.iter().map(|it| is_token(&request, it)).collect();
+                for ((argument, is_token), (_, dimensions)) in
+                    request.inputs.iter_mut().zip(tokens).zip(&self.inputs)
+                {
+                    if is_token && argument.dimensions.is_empty() && dimensions.contains(&0) {
+                        argument.dimensions = vec![2, 2];
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(request)
+    }
+
+    /// Outputs become 0 when the client does not expect it any more.
+    fn write_later(&self, request: &Request) {
+        if self.breach != Breach::WritesLater {
+            return;
+        }
+        let request = request.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            for output in &request.outputs {
+                write(&request, output.location.offset, &[0]);
+            }
+        });
+    }
+}
+
+/// The times from the call and from the fences, exchanged.
+#[derive(Debug)]
+struct SwappedTimes(Box<dyn FencedExecutionInfo>);
+
+impl FencedExecutionInfo for SwappedTimes {
+    fn get(&self) -> Result<(Timing, Timing)> {
+        self.0.get().map(|(launched, fenced)| (fenced, launched))
+    }
+}
+
 impl PreparedModel for BrokenModel {
     fn execute(
         &self,
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
+        let request = &self.taken(request, options)?;
         let day = Some(Duration::from_secs(86_400));
         let soon = options.loop_timeout.is_some_and(|it| it <= Duration::from_nanos(1));
         if self.breach == Breach::LoopsAreLate && soon {
@@ -368,6 +575,22 @@ impl PreparedModel for BrokenModel {
                 ..execution
             }),
             (Breach::NoShapesWhenShort, Err(failed)) => Err(failed.error.into()),
+            (Breach::AllAreShort, Err(mut failed)) => {
+                failed.output_shapes.iter_mut().for_each(|it| it.is_sufficient = false);
+                Err(failed)
+            }
+            (Breach::OnlyTheFirstShape, Err(mut failed)) => {
+                failed.output_shapes.truncate(1);
+                Err(failed)
+            }
+            (Breach::OnlyTheFirstShape, Ok(mut execution)) => {
+                execution.output_shapes.truncate(1);
+                Ok(execution)
+            }
+            (Breach::WritesLater, result) => {
+                self.write_later(request);
+                result
+            }
             (_, result) => result,
         }
     }
@@ -380,8 +603,17 @@ impl PreparedModel for BrokenModel {
         timeout_after_fences: Option<Duration>,
     ) -> Result<FencedExecution> {
         let wait_for = if self.breach == Breach::DoesNotWait { &[] } else { wait_for };
+        let request = &self.taken(request, options)?;
+        let measured = ExecutionOptions { measure: true, ..options.clone() };
+        let options = if self.breach == Breach::FencedTimesUnasked { &measured } else { options };
+        let timeout_after_fences =
+            timeout_after_fences.filter(|_| self.breach != Breach::IgnoresDurations);
         let mut launched =
             self.prepared.execute_fenced(request, wait_for, options, timeout_after_fences)?;
+        if self.breach == Breach::SwapsFencedTimes {
+            launched.info = Box::new(SwappedTimes(launched.info));
+        }
+        self.write_later(request);
         if self.breach == Breach::LoopsFailFences && options.loop_timeout.is_some() {
             if let Some(fence) = &launched.sync_fence {
                 fence.wait(None)?;
