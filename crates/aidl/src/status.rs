@@ -9,7 +9,7 @@ const REASON_LENGTH: usize = 2000;
 /// The statuses that a method may answer with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What takes no arguments, or whose arguments cannot be wrong in time.
+    /// What neither prepares nor executes: DEVICE_UNAVAILABLE, GENERAL_FAILURE or INVALID_ARGUMENT.
     Plain,
     /// What prepares or executes: missed deadlines and exhausted resources too.
     Launch,
@@ -22,7 +22,10 @@ impl Answer {
             (Self::Launch, status) => status,
             (
                 Self::Plain,
-                ErrorStatus::MissedDeadlinePersistent | ErrorStatus::MissedDeadlineTransient,
+                ErrorStatus::MissedDeadlinePersistent
+                | ErrorStatus::MissedDeadlineTransient
+                | ErrorStatus::ResourceExhaustedPersistent
+                | ErrorStatus::ResourceExhaustedTransient,
             ) => ErrorStatus::GeneralFailure,
             (Self::Plain, status) => status,
         }
@@ -140,6 +143,9 @@ mod tests {
         let long = "ö".repeat(REASON_LENGTH);
         let sent = Answer::Plain.refuse(&Error::invalid(long));
         assert!(sent.message().unwrap().len() <= REASON_LENGTH);
+        let full = Error::new(ErrorStatus::ResourceExhaustedTransient, "no descriptor is left");
+        let sent = error_of("getSupportedOperations", &Answer::Plain.refuse(&full));
+        assert_eq!(sent.status(), ErrorStatus::GeneralFailure);
     }
 
     #[test]

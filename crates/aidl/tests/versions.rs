@@ -3,6 +3,7 @@
 use nnhal_aidl::interface::nn::ExecutionConfig::ExecutionConfig;
 use nnhal_aidl::interface::nn::IDevice::IDevice;
 use nnhal_aidl::interface::nn::Request::Request as WireRequest;
+use nnhal_aidl::interface::nn::RequestMemoryPool::RequestMemoryPool as WirePool;
 use nnhal_aidl::version::Version;
 use nnhal_aidl::{client, convert, serve};
 use nnhal_hal::{
@@ -148,11 +149,24 @@ fn what_is_negative_or_padded_too_far_is_refused() {
         |wire| wire.inputs[0].location.padding = -1,
         |wire| wire.inputs[0].location.padding = 1 << 20,
         |wire| wire.inputs[0].dimensions = vec![-2],
+        // Only what is in memory can be padded.
+        |wire| {
+            wire.inputs[0].hasNoValue = true;
+            wire.inputs[0].location.padding = 1;
+        },
+        |wire| {
+            wire.pools[0] = WirePool::Token(1);
+            wire.inputs[0].location.padding = 1;
+        },
     ] {
         let mut wire = wire();
         change(&mut wire);
         assert_eq!(from(&wire).unwrap_err().status(), ErrorStatus::InvalidArgument);
     }
+    let mut padded = convert::model_to_wire(&model()).unwrap();
+    padded.main.operands[0].location.padding = 1;
+    let refused = convert::model_from_wire(&padded).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument, "{refused}");
 }
 
 /// What version 4 brought is not there before, and hints that no one knows are ignored.

@@ -13,6 +13,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+/// The number that the kernel gives for a process of another namespace of process numbers.
+const UNSEEN: i32 = 0;
+
 /// How long is waited before the service manager is looked for again.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -78,6 +81,10 @@ struct Death {
 
 impl Watched {
     fn watch(watched: &Arc<Self>, clients: &Arc<Clients>, guest: &Arc<Guest>, object: &SIBinder) {
+        if rsbinder::get_calling_pid() == UNSEEN {
+            // One of several processes, and the others go on when it dies.
+            return;
+        }
         let id = guest.client().id();
         let mut all = watched.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains_key(&id) {

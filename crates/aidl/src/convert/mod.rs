@@ -74,6 +74,9 @@ pub enum ConversionError {
     /// A descriptor that is missing.
     #[error("{0} has no descriptor")]
     NoDescriptor(&'static str),
+    /// Padding where there is none: of an operand of a model, of an argument that is left out or in a managed buffer.
+    #[error("padding of {0} bytes, expected 0: only an argument in memory can be padded")]
+    Unpadded(i64),
     /// A location with padding behind the end of its pool.
     #[error("argument {argument}: its padding ends {end} bytes into a pool of {size}")]
     Padding {

@@ -30,6 +30,14 @@ pub(super) fn location_from_wire(location: &WireLocation) -> Result<DataLocation
     })
 }
 
+/// Where only arguments of requests may have padding (`DataLocation.aidl`).
+pub(super) fn unpadded_from_wire(location: &WireLocation) -> Result<DataLocation> {
+    match location.padding {
+        0 => location_from_wire(location),
+        padding => Err(ConversionError::Unpadded(padding)),
+    }
+}
+
 pub(super) fn location_to_wire(location: &DataLocation) -> Result<WireLocation> {
     Ok(WireLocation {
         poolIndex: signed("the index of a pool", location.pool_index)?,
@@ -92,7 +100,7 @@ fn operand_from_wire(operand: &WireOperand) -> Result<Operand> {
         scale: operand.scale,
         zero_point: operand.zeroPoint,
         lifetime: OperandLifeTime::from_code(operand.lifetime.get())?,
-        location: location_from_wire(&operand.location)?,
+        location: unpadded_from_wire(&operand.location)?,
         extra_params: extra_from_wire(operand.extraParams.as_ref())?,
     })
 }

@@ -28,10 +28,15 @@ fn argument_to_wire(argument: &RequestArgument) -> Result<WireArgument> {
     })
 }
 
-/// Padding belongs to the region that an argument may use, so it has to be in the pool.
+/// Padding belongs to the region that an argument may use, so it has to be in the pool. What is left out, or in a managed buffer,
+/// has none (`RequestArgument.aidl`).
 fn expect_padding(arguments: &[WireArgument], pools: &[RequestMemoryPool]) -> Result<()> {
-    for (argument, WireArgument { location, .. }) in arguments.iter().enumerate() {
+    for (argument, WireArgument { location, hasNoValue, .. }) in arguments.iter().enumerate() {
         let pool = usize::try_from(location.poolIndex).ok().and_then(|index| pools.get(index));
+        let is_managed = matches!(pool, Some(RequestMemoryPool::Token(_)));
+        if (*hasNoValue || is_managed) && location.padding != 0 {
+            return Err(ConversionError::Unpadded(location.padding));
+        }
         let (Some(RequestMemoryPool::Memory(memory)), 1..) = (pool, location.padding) else {
             continue;
         };
