@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const INTERFACE: &str = "android.hardware.neuralnetworks.IDevice";
 
 /// The most threads that serve calls of other processes.
-const THREADS: u32 = 15;
+pub const THREADS: u32 = 15;
 
 /// Where binder is, one or the other.
 const PATHS: [&str; 2] = ["/dev/binderfs/binder", "/dev/binder"];

@@ -76,6 +76,8 @@ pub enum Holding {
     Executions,
     /// Fenced executions that were launched and have not ended.
     FencedExecutions,
+    /// Executions that keep a thread which serves calls until they end: synchronous ones of other processes.
+    Calls,
     /// Work of asynchronous methods, running or waiting for a thread.
     Tasks,
     /// Bursts.
@@ -88,9 +90,10 @@ pub enum Holding {
 
 impl Holding {
     /// All there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Executions,
         Self::FencedExecutions,
+        Self::Calls,
         Self::Tasks,
         Self::Bursts,
         Self::Buffers,
@@ -103,6 +106,7 @@ impl fmt::Display for Holding {
         formatter.write_str(match self {
             Self::Executions => "executions",
             Self::FencedExecutions => "fenced executions",
+            Self::Calls => "synchronous calls",
             Self::Tasks => "tasks",
             Self::Bursts => "bursts",
             Self::Buffers => "buffers",
@@ -118,6 +122,8 @@ pub struct ClientLimits {
     pub executions: u64,
     /// [`Holding::FencedExecutions`]; each costs its record and the descriptors of its fences.
     pub fenced_executions: u64,
+    /// [`Holding::Calls`]
+    pub calls: u64,
     /// [`Holding::Tasks`]
     pub tasks: u64,
     /// [`Holding::Bursts`]; each has a thread.
@@ -129,12 +135,13 @@ pub struct ClientLimits {
 }
 
 impl Default for ClientLimits {
-    /// 100,000 executions of each kind and tasks, 1024 bursts, 65,536 buffers, and of memory what
+    /// 100,000 executions of each kind, calls and tasks, 1024 bursts, 65,536 buffers, and of memory what
     /// the process may have.
     fn default() -> Self {
         Self {
             executions: 100_000,
             fenced_executions: 100_000,
+            calls: 100_000,
             tasks: 100_000,
             bursts: 1024,
             buffers: 65_536,
@@ -144,10 +151,20 @@ impl Default for ClientLimits {
 }
 
 impl ClientLimits {
+    /// The same for a client of a service in which so many threads serve calls, and for all of its clients together: three quarters
+    /// of them for one, all but one for all, so that other calls are answered meanwhile.
+    #[must_use]
+    pub fn beside_threads(self, threads: usize) -> [Self; 2] {
+        let threads = u64::try_from(threads).unwrap_or(u64::MAX);
+        let [one, all] = [(threads / 4).saturating_mul(3), threads.saturating_sub(1)];
+        [one, all].map(|calls| Self { calls: calls.max(1).min(self.calls), ..self })
+    }
+
     fn of(&self, what: Holding) -> u64 {
         match what {
             Holding::Executions => self.executions,
             Holding::FencedExecutions => self.fenced_executions,
+            Holding::Calls => self.calls,
             Holding::Tasks => self.tasks,
             Holding::Bursts => self.bursts,
             Holding::Buffers => self.buffers,
@@ -496,6 +513,17 @@ mod tests {
         // Another client has limits of its own.
         let _held = client.hold(Holding::Tasks, 3).unwrap();
         assert!(limited(3).hold(Holding::Tasks, 3).is_ok());
+    }
+
+    #[test]
+    fn calls_of_one_client_and_of_all_leave_threads_for_others() {
+        let limits = ClientLimits { calls: u64::MAX, ..ClientLimits::default() };
+        let calls = |threads| limits.beside_threads(threads).map(|it| it.calls);
+        assert_eq!(calls(16), [12, 15]);
+        // With one thread there is nothing to share.
+        assert_eq!((calls(1), calls(2)), ([1, 1], [1, 1]));
+        let few = ClientLimits { calls: 3, ..limits };
+        assert_eq!(few.beside_threads(16).map(|it| it.calls), [3, 3]);
     }
 
     #[test]

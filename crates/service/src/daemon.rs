@@ -1,6 +1,7 @@
 //! A [`Server`] as a program: signals, systemd, a file of settings, metrics on an address.
 
 use crate::metrics::Exposed;
+use crate::more_descriptors;
 use crate::settings::{Settings, SettingsError};
 use crate::{Server, ServiceError, listening::Listening};
 use nnhal_hal::Device;
@@ -106,15 +107,5 @@ pub fn run(
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::debug!(%error, "systemd was not notified");
-    }
-}
-
-/// As many descriptors as the process may have: each connection is one, and so is each pool of memory.
-fn more_descriptors() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::debug!(%error, "no more descriptors");
     }
 }

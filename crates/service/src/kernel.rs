@@ -3,7 +3,7 @@
 use crate::clients::Clients;
 use crate::server::offer;
 use crate::settings::Settings;
-use crate::{ServiceError, server};
+use crate::{ServiceError, more_descriptors, server};
 use nnhal_aidl::binder;
 use nnhal_aidl::interface::nn::IDevice::IDevice;
 use nnhal_aidl::serve::{Guest, Guests};
@@ -31,7 +31,8 @@ pub fn run(
     settings: Settings,
     report: impl Fn(&str),
 ) -> Result<(), ServiceError> {
-    let guests = guests(Clients::new(settings));
+    more_descriptors();
+    let guests = guests(Clients::new(settings.beside_threads(binder::THREADS as usize)));
     let offered: Vec<(String, Strong<dyn IDevice>)> =
         devices.into_iter().map(|device| offer(device, &guests)).collect::<Result<_, _>>()?;
     let (first, _) = offered.first().ok_or(ServiceError::NoDevice)?;

@@ -42,3 +42,13 @@ mod transport;
 
 pub use server::{Server, ServiceError};
 pub use settings::Settings;
+
+/// Lets the process have as many descriptors as it may: each connection is one, and so is each pool of memory.
+pub fn more_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "no more descriptors");
+    }
+}

@@ -39,6 +39,8 @@ impl Default for Settings {
         let client = ClientLimits {
             executions: 256,
             fenced_executions: 256,
+            // Each connection has its thread.
+            calls: u64::MAX,
             tasks: 256,
             bursts: 64,
             buffers: 1024,
@@ -58,6 +60,7 @@ impl Default for Settings {
             all_clients: ClientLimits {
                 executions: client.executions * 16,
                 fenced_executions: client.fenced_executions * 16,
+                calls: u64::MAX,
                 tasks: client.tasks * 16,
                 bursts: client.bursts * 16,
                 buffers: client.buffers * 16,
@@ -126,6 +129,14 @@ impl Settings {
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(Self::from_file(file))
+    }
+
+    /// The same where so many threads serve the calls of all clients ([`ClientLimits::beside_threads`]).
+    #[must_use]
+    pub fn beside_threads(mut self, threads: usize) -> Self {
+        [self.client, _] = self.client.beside_threads(threads);
+        [_, self.all_clients] = self.all_clients.beside_threads(threads);
+        self
     }
 
     fn from_file(file: File) -> Self {

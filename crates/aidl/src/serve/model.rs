@@ -12,6 +12,7 @@ use nn::ExecutionConfig::ExecutionConfig;
 use nn::ExecutionResult::ExecutionResult;
 use nn::FencedExecutionResult::FencedExecutionResult;
 use nn::IFencedExecutionCallback::BnFencedExecutionCallback;
+use nnhal_hal::client::Holding;
 use nnhal_hal::{
     Error, ErrorStatus, ExecutionError, ExecutionOptions, Hints, Request, RequestMemoryPool, Timing,
 };
@@ -101,6 +102,7 @@ impl Prepared {
         let since = Instant::now();
         let result = guarded(|| {
             self.expect_own_tokens(request)?;
+            let _call = self.guest.client().hold(Holding::Calls, 1).map_err(Error::from)?;
             let result = self.model.execute(request, &mode.options(deadline)?);
             self.outputs.check("execute", request, result)
         });

@@ -640,7 +640,7 @@ fn has_number(model: &Model, number: u32) -> bool {
 
 /// Puts bytes into the first pool of a request.
 fn write(request: &Request, offset: u32, bytes: &[u8]) {
-    let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { return };
+    let RequestMemoryPool::Memory(memory) = &request.pools[0] else { return };
     memory.view().unwrap().write(u64::from(offset), bytes).unwrap();
 }
 

@@ -15,6 +15,7 @@ use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use crate::{v1_0, v1_2, v1_3};
+use nnhal_hal::client::Holding;
 use nnhal_hal::{
     Client, Error, Execution, ExecutionError, ExecutionOptions, HalVersion, MeasureTiming,
     PreparedModel as _, Priority, Request,
@@ -127,7 +128,10 @@ impl PreparedModel {
         let since = Instant::now();
         let outcome = match guarded(|| self.with_own_tokens(arguments()?)) {
             Ok((request, options)) => {
-                let result = guarded(|| self.checked.execute(&request, &options));
+                let result = guarded(|| {
+                    let _call = self.origin.client.hold(Holding::Calls, 1).map_err(Error::from)?;
+                    self.checked.execute(&request, &options)
+                });
                 let measurement = Measurement { wanted: options.measure, since };
                 Outcome::of(version, result, measurement)
             }

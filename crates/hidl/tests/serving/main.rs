@@ -31,6 +31,7 @@ use v1_2::IDevice as _;
 
 const NONE: i32 = ErrorStatus::None.code();
 const FAILURE: i32 = ErrorStatus::GeneralFailure.code();
+const EXHAUSTED: i32 = ErrorStatus::ResourceExhaustedTransient.code();
 const INVALID: i32 = ErrorStatus::InvalidArgument.code();
 const TOKEN: CacheToken = [7; 32];
 const FAST: i32 = nnhal_hal::ExecutionPreference::FastSingleAnswer.code();

@@ -313,6 +313,33 @@ fn conc_5_tasks_are_the_clients_and_end_when_it_leaves() {
     assert_eq!((status, notified.only().0), (FAILURE, FAILURE));
 }
 
+/// A synchronous execution keeps a thread of the service, of which a client gets some only. What does not keep one goes on.
+#[test]
+fn qos_1_synchronous_executions_of_one_client_are_limited() {
+    use nnhal_hal::client::{Client, ClientLimits};
+    for (calls, expected) in [(0, [FAILURE, EXHAUSTED]), (1, [NONE, NONE])] {
+        let client = Client::new("test", ClientLimits { calls, ..ClientLimits::default() });
+        let device = nnhal_reference::device();
+        let device = serve::Device::for_client(device, client, Limits::default());
+        let model = prepared(&device, &add_constant().model);
+        // One after the other.
+        for _ in 0..2 {
+            let request: v1_0::Request = to(&add_constant().request());
+            let (old, ..) = model.execute_synchronously(&request, NO).unwrap();
+            let request: v1_3::Request = to(&add_constant().request());
+            let no_limit = OptionalTimeoutDuration::None;
+            let (new, shapes, _) =
+                model.execute_synchronously_1_3(&request, NO, NO_DEADLINE, no_limit).unwrap();
+            assert_eq!([old, new], expected);
+            assert!(new == NONE || shapes.is_empty(), "{shapes:?}");
+        }
+        let notified = Notified::<Executed>::new();
+        let request = to(&add_constant().request());
+        assert_eq!(model.execute(&request, Some(notified.clone())).unwrap(), NONE);
+        assert_eq!(notified.only().0, NONE);
+    }
+}
+
 #[test]
 fn prep_4_a_task_that_cannot_be_started_is_notified_and_returned() {
     let stub = Stub::new();

@@ -50,7 +50,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let settings = match &arguments.settings {
         Some(path) => Settings::read(path).map_err(|error| wrong(&error))?,
         None => Settings::default(),
-    };
+    }
+    .beside_threads(arguments.calls.get());
+    nnhal_service::more_descriptors();
     let options =
         nnhal_hwbinder::driver::Options { threads: arguments.calls.get(), ..Default::default() };
     let process = Process::open(&arguments.binder, options).map_err(|error| wrong(&error))?;
