@@ -43,10 +43,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// What is wrong, and how it comes about.
-type Mistake = (&'static str, fn(&mut Request));
+pub(super) type Mistake = (&'static str, fn(&mut Request));
 
 /// Ways to spoil a request for an addition.
-const MISTAKES: &[Mistake] = &[
+pub(super) const MISTAKES: &[Mistake] = &[
     ("REQ-1: an input less", |it| drop(it.inputs.pop())),
     ("REQ-1: an output more", |it| it.outputs.push(it.outputs[0].clone())),
     ("REQ-1: no arguments", |it| *it = Request::default()),

@@ -51,6 +51,10 @@ pub enum Breach {
     ForgetsShapes,
     ForgetsLaunchesOfLostModels,
     DifferentWhenSynchronous,
+    NoShapesForCallbacks,
+    ShortIsFailureOfOld,
+    LateBeforeWrong,
+    AnyLengthIsFine,
     // Bursts.
     ContextWithErrors,
     AsksForEachSlot,
@@ -63,8 +67,15 @@ pub enum Breach {
     FenceWithErrors,
     NoCallbackWithFence,
     AnotherInfoEachTime,
+    WrongIsFailureBehindFences,
+    FenceAndCallbackWithErrors,
+    TimesOfFailures,
+    AnyTagBehindFences,
     // What older versions say.
     OlderCostsDiffer,
+    OlderCostsTwice,
+    AnyTypeIsFine,
+    NewTypesInOldMethods,
     TypeIsSeveral,
     // Caching.
     LoadsFromPosition,
@@ -74,6 +85,8 @@ pub enum Breach {
     IgnoresTokens,
     LoadsAnotherModel,
     TokenOfZerosIsWrong,
+    LoadsByAnyTag,
+    LateLoadsFirst,
     // Packets.
     SwapsFields,
     DirtyPadding,
@@ -260,7 +273,12 @@ impl v1_2::IDevice for Broken {
     }
 
     fn get_capabilities_1_2(&self) -> Return<(i32, v1_2::Capabilities)> {
-        self.inner.get_capabilities_1_2()
+        let (status, mut capabilities) = self.inner.get_capabilities_1_2()?;
+        if self.breach == Breach::OlderCostsTwice {
+            let first = capabilities.operand_performance[0];
+            capabilities.operand_performance.insert(0, first);
+        }
+        Ok((status, capabilities))
     }
 
     fn get_supported_extensions(&self) -> Return<(i32, Vec<v1_2::Extension>)> {
@@ -268,6 +286,12 @@ impl v1_2::IDevice for Broken {
     }
 
     fn get_supported_operations_1_2(&self, model: &v1_2::Model) -> Return<(i32, Vec<bool>)> {
+        let signed = nnhal_hal::OperandType::TensorQuant8AsymmSigned.code().cast_signed();
+        if self.breach == Breach::NewTypesInOldMethods
+            && model.operands.iter().any(|it| it.operand_type == signed)
+        {
+            return Ok((NONE, vec![false; model.operations.len()]));
+        }
         self.inner.get_supported_operations_1_2(model)
     }
 
@@ -304,6 +328,13 @@ impl v1_3::IDevice for Broken {
     }
 
     fn get_supported_operations_1_3(&self, model: &v1_3::Model) -> Return<(i32, Vec<bool>)> {
+        let is_none = |code: i32, last: i32| (last + 1..10_000).contains(&code);
+        if self.breach == Breach::AnyTypeIsFine
+            && (model.main.operands.iter().any(|it| is_none(it.operand_type, 15))
+                || model.main.operations.iter().any(|it| is_none(it.operation_type, 101)))
+        {
+            return Ok((NONE, vec![false; model.main.operations.len()]));
+        }
         let (status, answers) = self.inner.get_supported_operations_1_3(model)?;
         match self.breach {
             Breach::AnswersWithErrors if status != NONE => Ok((status, vec![false])),
@@ -399,6 +430,17 @@ impl v1_3::IDevice for Broken {
         }
         if let (Some(client), Breach::LoadsAnotherModel) = (&callback, breach) {
             return self.load_product(client);
+        }
+        if let Some(client) = &callback {
+            let status = match (breach, deadline) {
+                (Breach::LateLoadsFirst, OptionalTimePoint::NanosecondsSinceEpoch(1)) => MISSED,
+                (Breach::LoadsByAnyTag, OptionalTimePoint::Unknown { .. }) => FAILURE,
+                _ => NONE,
+            };
+            if status != NONE {
+                client.notify_1_3(status, None)?;
+                return Ok(status);
+            }
         }
         let open_again = |files: &[Handle]| -> Vec<Handle> {
             let again = |file: &Handle| {
@@ -552,6 +594,9 @@ impl v1_3::IExecutionCallback for ExecutionEar {
             Breach::ForgetsShapes if status == SMALL => {
                 return client.notify_1_3(status, &[], timing);
             }
+            Breach::NoShapesForCallbacks if status == NONE => {
+                return client.notify_1_3(status, &[], timing);
+            }
             _ => {}
         }
         client.notify_1_3(status, shapes, timing)
@@ -564,6 +609,12 @@ impl v1_0::IPreparedModel for BrokenModel {
         request: &v1_0::Request,
         callback: Option<Arc<dyn v1_0::IExecutionCallback>>,
     ) -> Return<i32> {
+        if let (Breach::ShortIsFailureOfOld, Some(client)) = (self.breach, &callback)
+            && request.outputs.iter().any(|output| output.location.length == 15)
+        {
+            client.notify(FAILURE)?;
+            return Ok(NONE);
+        }
         self.inner.execute(request, callback)
     }
 
@@ -730,6 +781,16 @@ impl v1_3::IPreparedModel for BrokenModel {
                 client.notify_1_3(status, &shapes, timing)?;
                 return Ok(status);
             }
+            Breach::LateBeforeWrong if deadline == OptionalTimePoint::NanosecondsSinceEpoch(1) => {
+                client.notify_1_3(MISSED, &[], Timing::NONE)?;
+                return Ok(NONE);
+            }
+            Breach::AnyLengthIsFine
+                if request.inputs.iter().any(|it| [12, 17].contains(&it.location.length)) =>
+            {
+                client.notify_1_3(NONE, &[], Timing::NONE)?;
+                return Ok(NONE);
+            }
             Breach::TellsTooEarly => {
                 client.notify_1_3(NONE, &[], Timing::NONE)?;
                 let request = request.clone();
@@ -796,6 +857,15 @@ impl v1_3::IPreparedModel for BrokenModel {
         loop_timeout: OptionalTimeoutDuration,
         duration: OptionalTimeoutDuration,
     ) -> Return<(i32, Handle, Option<Arc<dyn v1_3::IFencedExecutionCallback>>)> {
+        let tamed = |limit: OptionalTimeoutDuration| match limit {
+            OptionalTimeoutDuration::Unknown { .. }
+                if self.breach == Breach::AnyTagBehindFences =>
+            {
+                OptionalTimeoutDuration::None
+            }
+            limit => limit,
+        };
+        let (loop_timeout, duration) = (tamed(loop_timeout), tamed(duration));
         let (status, fence, callback) = self.inner.execute_fenced(
             request,
             wait_for,
@@ -808,6 +878,13 @@ impl v1_3::IPreparedModel for BrokenModel {
         Ok(match self.breach {
             Breach::FenceWithErrors if status != NONE => (status, Handle::of_fd(file()), None),
             Breach::NoCallbackWithFence => (status, fence, None),
+            Breach::WrongIsFailureBehindFences if status == INVALID => (FAILURE, fence, callback),
+            Breach::FenceAndCallbackWithErrors if status != NONE => {
+                (status, Handle::of_fd(file()), Some(Arc::new(Info::default())))
+            }
+            Breach::TimesOfFailures => {
+                (status, fence, callback.map(|inner| Arc::new(Timed(inner)) as _))
+            }
             Breach::AnotherInfoEachTime => (status, fence, Some(Arc::new(Info::default()))),
             _ => (status, fence, callback),
         })
@@ -822,5 +899,16 @@ impl v1_3::IFencedExecutionCallback for Info {
     fn get_execution_info(&self) -> Return<(i32, Timing, Timing)> {
         let time = self.0.fetch_add(1, Ordering::Relaxed);
         Ok((NONE, Timing { time_on_device: time, time_in_driver: time }, Timing::NONE))
+    }
+}
+
+/// What became of an execution, with times whatever that is.
+struct Timed(Arc<dyn v1_3::IFencedExecutionCallback>);
+
+impl v1_3::IFencedExecutionCallback for Timed {
+    fn get_execution_info(&self) -> Return<(i32, Timing, Timing)> {
+        let (status, ..) = self.0.get_execution_info()?;
+        let timing = Timing { time_on_device: 1, time_in_driver: 2 };
+        Ok((status, timing, timing))
     }
 }

@@ -73,6 +73,19 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::AnyTokenIsFine, &["DBUF-2", "DBUF-3", "DBUF-4", "DBUF-5", "DBUF-6", "DBUF-7"]),
     (Breach::AnyTokenIsFine, &["ALLOC-9", "EXEC-4"]),
     (Breach::DimensionsFirst, &["DBUF-8"]),
+    (Breach::WrongIsFailureBehindFences, &["REQ-1", "REQ-3", "REQ-6", "REQ-9", "GEN-7"]),
+    (Breach::FenceAndCallbackWithErrors, &["FENCE-1", "GEN-3"]),
+    (Breach::TimesOfFailures, &["FENCE-10", "TIME-1"]),
+    (Breach::AnyTagBehindFences, &["GEN-7"]),
+    (Breach::NoShapesForCallbacks, &["SHAPE-2"]),
+    (Breach::ShortIsFailureOfOld, &["EXEC-10"]),
+    (Breach::LateBeforeWrong, &["GEN-4"]),
+    (Breach::AnyLengthIsFine, &["REQ-9", "EXEC-1"]),
+    (Breach::OlderCostsTwice, &["DEV-CAP-4"]),
+    (Breach::AnyTypeIsFine, &["MODEL-3", "MODEL-4", "GEN-7"]),
+    (Breach::NewTypesInOldMethods, &["GEN-6", "MODEL-3"]),
+    (Breach::LoadsByAnyTag, &["GEN-7", "CACHE-5"]),
+    (Breach::LateLoadsFirst, &["GEN-4", "CACHE-5"]),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use nnhal_hidl::v1_2::OperandPerformance;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
-        ids: &["DEV-CAP-7", "DEV-CAP-5"],
+        ids: &["DEV-CAP-7", "DEV-CAP-5", "DEV-CAP-4"],
         name: "what older versions say of costs follows from what the newest says",
         run: Run::Driver(costs),
     },
@@ -68,6 +68,9 @@ fn costs(driver: &Driver) -> Result<Verdict, Violation> {
     let known = |code: i32| (0..=last).contains(&code) || oem.contains(&code);
     let strange = list.iter().find(|row| !known(row.operand_type));
     demand!(strange.is_none(), "getCapabilities_1_2 lists {strange:?}");
+    // As the newest one's (contract: DEV-CAP-4).
+    let in_order = list.windows(2).all(|rows| rows[0].operand_type < rows[1].operand_type);
+    demand!(in_order, "the rows of getCapabilities_1_2 are not in order, each once");
     let Ok(v1_3) = driver.v1_3() else { return Ok(Verdict::Kept) };
     let newest = got("getCapabilities_1_3", v1_3.get_capabilities_1_3())?;
     for (what, found, expected) in [

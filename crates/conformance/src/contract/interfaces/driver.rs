@@ -230,16 +230,26 @@ impl Driver {
         callback: Option<Arc<Notified<Preparation>>>,
     ) -> Result<i32, Violation> {
         let CacheHandles { model: model_cache, data: data_cache, token } = files;
-        let answer = if version <= HalVersion::V1_2 {
-            let callback = callback.map(|callback| callback as _);
-            self.v1_2()?.prepare_model_from_cache(model_cache, data_cache, token, callback)
-        } else {
-            let callback = callback.map(|callback| callback as _);
-            let never = OptionalTimePoint::None;
-            let driver = self.v1_3()?;
-            driver.prepare_model_from_cache_1_3(never, model_cache, data_cache, token, callback)
-        };
+        if version > HalVersion::V1_2 {
+            return self.load_until(OptionalTimePoint::None, files, callback);
+        }
+        let callback = callback.map(|callback| callback as _);
+        let answer =
+            self.v1_2()?.prepare_model_from_cache(model_cache, data_cache, token, callback);
         returned("prepareModelFromCache", answer)
+    }
+
+    /// `prepareModelFromCache_1_3` with a deadline; the status of the call.
+    pub(super) fn load_until(
+        &self,
+        deadline: OptionalTimePoint,
+        CacheHandles { model, data, token }: &CacheHandles,
+        callback: Option<Arc<Notified<Preparation>>>,
+    ) -> Result<i32, Violation> {
+        let callback = callback.map(|callback| callback as _);
+        let driver = self.v1_3()?;
+        let answer = driver.prepare_model_from_cache_1_3(deadline, model, data, token, callback);
+        returned("prepareModelFromCache_1_3", answer)
     }
 
     /// `getNumberOfCacheFilesNeeded`: model caches and data caches; none before 1.2.

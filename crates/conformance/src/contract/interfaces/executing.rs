@@ -1,6 +1,7 @@
 //! Launching executions, and what their callbacks are notified of (contract: sections 7, 10, 16, 17).
 
 use super::super::models::{addition, endless, sum, sum_request};
+use super::super::requests::MISTAKES;
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::Driver;
 use super::driver_model::{DriverModel, ExecuteWishes};
@@ -23,8 +24,11 @@ pub(super) const CHECKS: &[Check] = &[
         run: Run::Driver(notified_at_the_end),
     },
     Check {
-        ids: &["EXEC-1", "CB-5", "SHAPE-1"],
-        name: "a wrong request is returned, and reported once",
+        ids: &[
+            "EXEC-1", "CB-5", "SHAPE-1", "GEN-4", "REQ-1", "REQ-2", "REQ-3", "REQ-4", "REQ-6",
+            "REQ-9",
+        ],
+        name: "a request with one thing wrong is returned, and reported once",
         run: Run::Driver(wrong),
     },
     Check { ids: &["EXEC-2"], name: "a null callback is refused", run: Run::Driver(no_callback) },
@@ -52,6 +56,16 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["CB-7", "SHAPE-4", "EXEC-10"],
         name: "too short a buffer is reported with shapes",
         run: Run::Driver(short_buffer),
+    },
+    Check {
+        ids: &["SHAPE-2", "SHAPE-3"],
+        name: "unknown shapes are reported to callbacks",
+        run: Run::Driver(unknown_shapes),
+    },
+    Check {
+        ids: &["EXEC-10", "CB-6"],
+        name: "the oldest method reports too short a buffer as a status alone",
+        run: Run::Driver(short_in_1_0),
     },
     Check {
         ids: &["SYNC-1", "SYNC-2", "SYNC-4", "GEN-3"],
@@ -158,8 +172,18 @@ fn wrong(driver: &Driver) -> Result<Verdict, Violation> {
     let model = adder(driver)?;
     for version in versions(driver) {
         let wishes = ExecuteWishes::default();
-        let (launched, ended) = model.execute(version, &wrong_request()?, wishes)?;
-        demand_invalid(&format!("an input less by {version}"), launched, &ended)?;
+        for (what, spoil) in MISTAKES {
+            let mut request = sum_request()?;
+            spoil(&mut request);
+            let (launched, ended) = model.execute(version, &request, wishes)?;
+            demand_invalid(&format!("{what}, by {version}"), launched, &ended)?;
+            if version >= HalVersion::V1_3 {
+                let deadline = OptionalTimePoint::NanosecondsSinceEpoch(1);
+                let late = ExecuteWishes { deadline, ..wishes };
+                let (launched, ended) = model.execute(version, &request, late)?;
+                demand_invalid(&format!("{what}, too late"), launched, &ended)?;
+            }
+        }
     }
     Ok(Verdict::Kept)
 }
@@ -218,7 +242,7 @@ fn passed_deadline(driver: &Driver) -> Result<Verdict, Violation> {
 }
 
 /// A prepared loop without end, and a request for it, if the driver has WHILE.
-fn prepared_loop(driver: &Driver) -> Result<Option<(DriverModel, Request)>, Violation> {
+pub(super) fn prepared_loop(driver: &Driver) -> Result<Option<(DriverModel, Request)>, Violation> {
     if driver.newest() < HalVersion::V1_3 {
         return Ok(None);
     }
@@ -291,6 +315,41 @@ fn short_buffer(driver: &Driver) -> Result<Verdict, Violation> {
         let notified = matches!(&shapes[..], [shape] if !shape.is_sufficient);
         demand!(notified, "by {version} too short a buffer has the shapes {shapes:?}");
     }
+    Ok(Verdict::Kept)
+}
+
+fn unknown_shapes(driver: &Driver) -> Result<Verdict, Violation> {
+    if driver.newest() < HalVersion::V1_2 {
+        return Ok(Verdict::NotOffered("unknown output shapes, which are of 1.2".into()));
+    }
+    let model = driver.prepared(&addition([0, 2]))?;
+    for version in versions(driver).filter(|version| *version >= HalVersion::V1_2) {
+        let mut request = RequestBuilder::new();
+        request.input_shaped(&[0; 16], &[2, 2]).input_shaped(&[0; 16], &[2, 2]).output(16);
+        let wishes = ExecuteWishes::default();
+        let (launched, ended) = model.execute(version, &request.build()?, wishes)?;
+        demand_status(&format!("launching by {version}"), launched, NONE)?;
+        // Who does not know such outputs ends so (contract: EXEC-8).
+        if ended.status == ErrorStatus::GeneralFailure.code() {
+            return Ok(Verdict::NotOffered("unknown output shapes".into()));
+        }
+        demand_status(&format!("executing by {version}"), ended.status, NONE)?;
+        let shapes = ended.details.map(|(shapes, _)| shapes).unwrap_or_default();
+        let complete = [OutputShape { dimensions: vec![2, 2], is_sufficient: true }];
+        demand!(shapes == complete, "by {version} the shapes are {shapes:?}");
+    }
+    Ok(Verdict::Kept)
+}
+
+fn short_in_1_0(driver: &Driver) -> Result<Verdict, Violation> {
+    let model = adder(driver)?;
+    let mut request = sum_request()?;
+    request.outputs[0].location.length = 15;
+    let (launched, ended) = model.execute(HalVersion::V1_0, &request, ExecuteWishes::default())?;
+    let short = [ErrorStatus::OutputInsufficientSize];
+    demand_status("launching", launched, &[NONE, &short].concat())?;
+    demand_status("too short a buffer", ended.status, &short)?;
+    demand!(ended.details.is_none(), "the callback of 1.0 is told {:?}", ended.details);
     Ok(Verdict::Kept)
 }
 

@@ -3,13 +3,13 @@
 use super::super::models::{addition, foreign, pool_addition, rectifier, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{CacheHandles, Driver, PrepareWishes};
-use super::driver_model::{DriverModel, ExecuteWishes};
+use super::driver_model::{DriverModel, ExecuteWishes, returned};
 use super::notified::Notified;
 use super::preparation::Preparation;
 use super::{INVALID, MISSED, NONE, demand_status, name_of, words};
 use nnhal_hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
 use nnhal_hidl::v1_3::OptionalTimePoint;
-use nnhal_hidl::{Handle, v1_1, v1_2};
+use nnhal_hidl::{Handle, v1_0, v1_1, v1_2, v1_3};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -53,6 +53,16 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["GEN-6"],
         name: "an older method refuses a newer type",
         run: Run::Driver(newer_type),
+    },
+    Check {
+        ids: &["MODEL-3", "MODEL-4", "GEN-6", "GEN-7"],
+        name: "numbers that are no types of the version are refused",
+        run: Run::Driver(strange_types),
+    },
+    Check {
+        ids: &["CACHE-5", "GEN-4", "GEN-7"],
+        name: "loading looks at its arguments before its deadline, and at that",
+        run: Run::Driver(strange_loads),
     },
     Check {
         ids: &["CACHE-5", "CACHE-6", "CACHE-7"],
@@ -304,6 +314,75 @@ fn borrowed_pool(driver: &Driver) -> Result<Verdict, Violation> {
         demand_status("executing", ended.status, NONE)?;
         let found = RequestBuilder::read_output(&request, 0)?;
         demand!(found == sum(), "by {version} the sum is {found:?}");
+    }
+    Ok(Verdict::Kept)
+}
+
+/// The words of a version for an addition whose tensors, or whose operation, have numbers that are none there.
+fn strange_types(driver: &Driver) -> Result<Verdict, Violation> {
+    let model = addition([2, 2]);
+    let is_tensor = |code: i32| code == OperandType::TensorFloat32.code().cast_signed();
+    // Of 1.0 the last are types 5 and 28, of 1.2 types 13 and 94, of 1.3 types 15 and 101.
+    for (operand, operation) in [(6, 29), (-1, -1), (9999, 9999)] {
+        let what = |kind: &str, code: i32| format!("{kind} type {code} by 1.0");
+        let mut wrong: v1_0::Model = words(&model)?;
+        for it in wrong.operands.iter_mut().filter(|it| is_tensor(it.operand_type)) {
+            it.operand_type = operand;
+        }
+        let answer =
+            returned("getSupportedOperations", driver.v1_0.get_supported_operations(&wrong))?;
+        demand_status(&what("operand", operand), answer.0, INVALID)?;
+        let mut wrong: v1_0::Model = words(&model)?;
+        wrong.operations[0].operation_type = operation;
+        let answer =
+            returned("getSupportedOperations", driver.v1_0.get_supported_operations(&wrong))?;
+        demand_status(&what("operation", operation), answer.0, INVALID)?;
+    }
+    if let Ok(v1_2) = driver.v1_2() {
+        for (operand, operation) in [(14, 95), (-1, -1), (9999, 9999)] {
+            let ask = |wrong: &v1_2::Model| {
+                returned("getSupportedOperations_1_2", v1_2.get_supported_operations_1_2(wrong))
+            };
+            let mut wrong: v1_2::Model = words(&model)?;
+            for it in wrong.operands.iter_mut().filter(|it| is_tensor(it.operand_type)) {
+                it.operand_type = operand;
+            }
+            demand_status(&format!("operand type {operand} by 1.2"), ask(&wrong)?.0, INVALID)?;
+            let mut wrong: v1_2::Model = words(&model)?;
+            wrong.operations[0].operation_type = operation;
+            demand_status(&format!("operation type {operation} by 1.2"), ask(&wrong)?.0, INVALID)?;
+        }
+    }
+    if let Ok(v1_3) = driver.v1_3() {
+        for (operand, operation) in [(16, 102), (-1, -1), (9999, 9999)] {
+            let ask = |wrong: &v1_3::Model| {
+                returned("getSupportedOperations_1_3", v1_3.get_supported_operations_1_3(wrong))
+            };
+            let mut wrong: v1_3::Model = words(&model)?;
+            for it in wrong.main.operands.iter_mut().filter(|it| is_tensor(it.operand_type)) {
+                it.operand_type = operand;
+            }
+            demand_status(&format!("operand type {operand} by 1.3"), ask(&wrong)?.0, INVALID)?;
+            let mut wrong: v1_3::Model = words(&model)?;
+            wrong.main.operations[0].operation_type = operation;
+            demand_status(&format!("operation type {operation} by 1.3"), ask(&wrong)?.0, INVALID)?;
+        }
+    }
+    Ok(Verdict::Kept)
+}
+
+fn strange_loads(driver: &Driver) -> Result<Verdict, Violation> {
+    if driver.v1_3.is_none() || driver.cache_files_needed()? == (0, 0) {
+        return Ok(Verdict::NotOffered("caches with deadlines, which are of 1.3".into()));
+    }
+    for (what, deadline) in [
+        ("no files, too late", OptionalTimePoint::NanosecondsSinceEpoch(1)),
+        ("no files and a deadline of tag 9", OptionalTimePoint::Unknown { tag: 9 }),
+    ] {
+        let notified = Notified::new();
+        let callback = Some(Arc::clone(&notified));
+        let launched = driver.load_until(deadline, &CacheHandles::none(), callback)?;
+        demand_returned_and_notified(what, launched, &notified.only()?, INVALID)?;
     }
     Ok(Verdict::Kept)
 }
