@@ -202,9 +202,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for @Type@ {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)

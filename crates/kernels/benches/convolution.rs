@@ -86,22 +86,8 @@ fn measure<K: ImageKernel<Element = f32>>(
     groups: usize,
     prepare: impl Fn(&Shape, usize, Layer<'_>, &mut Preparation) -> Result<K, TooLarge>,
 ) {
-    let output = size.map(|size| size.div_ceil(stride));
-    let padding = std::array::from_fn(|axis| {
-        ((output[axis] - 1) * stride + filter[axis]).saturating_sub(size[axis]) / 2
-    });
-    let shape = Shape {
-        batch: 1,
-        input: size,
-        input_channels,
-        output,
-        output_channels,
-        filter,
-        stride: [stride; 2],
-        dilation: [1; 2],
-        padding_before: padding,
-        groups,
-    };
+    let channels = [input_channels, output_channels];
+    let shape = Shape { groups, ..Shape::same(size, channels, filter, stride) };
     if !settings.wants(name) {
         return;
     }

@@ -31,22 +31,8 @@ const ROWS: &[Row] = &[
 fn main() {
     let settings = Settings::from_arguments();
     for &(name, size, channels, filter, stride) in ROWS {
-        let output = size.map(|size| size.div_ceil(stride));
-        let padding = std::array::from_fn(|axis| {
-            ((output[axis] - 1) * stride + filter).saturating_sub(size[axis]) / 2
-        });
-        let shape = Shape {
-            batch: 1,
-            input: size,
-            input_channels: channels,
-            output,
-            output_channels: channels,
-            filter: [filter; 2],
-            stride: [stride; 2],
-            dilation: [1; 2],
-            padding_before: padding,
-            groups: channels,
-        };
+        let shape =
+            Shape { groups: channels, ..Shape::same(size, [channels; 2], [filter; 2], stride) };
         if !settings.wants(name) {
             continue;
         }

@@ -12,7 +12,7 @@ use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
 use nnhal_kernels::quantization::Quantization;
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
-use nnhal_kernels::resize::{Place, Resize};
+use nnhal_kernels::resize::{Element, Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
 use nnhal_kernels::{
     Image, ImageKernel, ImageMut, Images, InstructionSet, OneInput, Preparation, Team,
@@ -286,7 +286,7 @@ fn concatenate_bytes(bencher: Bencher<'_, '_>) {
 }
 
 /// deeplab's last step.
-fn deeplab(set: InstructionSet) -> Resize {
+fn deeplab<T: Element>(set: InstructionSet) -> Resize<T> {
     let place = |_axis: usize, index: usize| {
         let (lower, steps) = (index / 8, [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]);
         Place { lower, upper: (lower + 1).min(32), weight: steps[index % 8] }
@@ -300,11 +300,7 @@ fn resize(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let (resize, input) = (deeplab(set), floats(33 * 33 * 21));
     let (mut output, mut team) = (vec![0.0; 257 * 257 * 21], Team::alone());
     bencher.counter(BytesCount::new(4 * output.len())).bench_local(|| {
-        resize.run_f32(
-            &mut team,
-            Image::contiguous(&input, 21),
-            ImageMut::contiguous(&mut output, 21),
-        );
+        resize.run(&mut team, &input, &mut output);
     });
 }
 
@@ -313,11 +309,7 @@ fn resize_bytes(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let (resize, input) = (deeplab(set), bytes(33 * 33 * 21));
     let (mut output, mut team) = (vec![0; 257 * 257 * 21], Team::alone());
     bencher.counter(BytesCount::new(output.len())).bench_local(|| {
-        resize.run_8bit(
-            &mut team,
-            Image::contiguous(&input, 21),
-            ImageMut::contiguous(&mut output, 21),
-        );
+        resize.run(&mut team, &input, &mut output);
     });
 }
 

@@ -8,16 +8,17 @@
 #![allow(clippy::print_stdout)] // What it is for.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
+mod measure;
+
+use measure::Settings;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::convolution::quantized::{Convolution, Layer};
 use nnhal_kernels::depthwise::quantized::Depthwise;
-use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
+use nnhal_kernels::peak::Numbers;
 use nnhal_kernels::quantization::{Activations, Signedness, Weights};
 use nnhal_kernels::{
-    Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, Multiplier, Preparation,
-    Requantization, Team,
+    Image, ImageKernel, ImageMut, Images, Lines, Multiplier, Preparation, Requantization, Team,
 };
-use std::time::{Duration, Instant};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, usize, [usize; 2], usize, usize);
@@ -87,57 +88,8 @@ const DEPTHWISE: &[(&str, usize, usize, usize, usize)] = &[
     ("kws depthwise", 25, 64, 3, 1),
 ];
 
-struct Settings {
-    set: InstructionSet,
-    threads: usize,
-    zero_point: Option<i32>,
-    winograd: bool,
-    filter: Vec<String>,
-    peak: f64,
-}
-
-fn settings() -> Settings {
-    let mut settings = Settings {
-        set: InstructionSet::best(),
-        threads: 1,
-        zero_point: None,
-        winograd: true,
-        filter: Vec::new(),
-        peak: 0.0,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().unwrap_or_default();
-        match argument.as_str() {
-            "--threads" => settings.threads = value().parse().expect("a number of threads"),
-            "--set" => settings.set = value().parse().expect("an instruction set"),
-            "--zero-point" => settings.zero_point = Some(value().parse().expect("a number")),
-            "--winograd" => settings.winograd = value() != "off",
-            "--bench" => {}
-            _ => settings.filter.push(argument),
-        }
-    }
-    settings.peak = settings.threads as f64
-        * operations_per_nanosecond(settings.set, Numbers::Bits8).unwrap_or(f64::NAN);
-    println!("{}, {} threads, peak {:.0} GOP/s", settings.set, settings.threads, settings.peak);
-    settings
-}
-
-fn same(&(_, size, [input_channels, output_channels], filter, stride): &Row) -> Shape {
-    let output = size.div_ceil(stride);
-    let padding = ((output - 1) * stride + filter).saturating_sub(size) / 2;
-    Shape {
-        batch: 1,
-        input: [size; 2],
-        input_channels,
-        output: [output; 2],
-        output_channels,
-        filter: [filter; 2],
-        stride: [stride; 2],
-        dilation: [1; 2],
-        padding_before: [padding; 2],
-        groups: 1,
-    }
+fn same(&(_, size, channels, filter, stride): &Row) -> Shape {
+    Shape::same([size; 2], channels, [filter; 2], stride)
 }
 
 /// As of an operation with ReLU, where the outputs use all of their range.
@@ -170,24 +122,31 @@ fn weights(random: &mut fastrand::Rng, channels: usize, each: usize, zero_point:
 }
 
 fn main() {
-    let settings = settings();
-    let signedness =
-        if settings.zero_point.is_some() { Signedness::Unsigned } else { Signedness::Signed };
+    let (mut zero_point, mut winograd) = (None, true);
+    let settings = Settings::of(Numbers::Bits8, |argument, value| {
+        match argument {
+            "--zero-point" => zero_point = Some(value().parse().expect("a number")),
+            "--winograd" => winograd = value() != "off",
+            _ => return false,
+        }
+        true
+    });
+    let signedness = if zero_point.is_some() { Signedness::Unsigned } else { Signedness::Signed };
     let activations = Activations { signedness, zero_point: signedness.range().0 + 115 };
+    let zero_point = zero_point.unwrap_or(0);
     let mut random = fastrand::Rng::with_seed(7);
     let mut random_weights = fastrand::Rng::with_seed(8);
     let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
     for row in ROWS {
         let (name, shape) = (row.0, same(row));
-        if !settings.filter.is_empty() && !settings.filter.iter().any(|part| name.contains(part)) {
+        if !settings.wants(name) {
             continue;
         }
         let taps = shape.taps() * shape.input_channels;
-        let zero_point = settings.zero_point.unwrap_or(0);
         let weights = weights(&mut random_weights, shape.output_channels, taps, zero_point);
         let weights = Weights { values: &weights, signedness, zero_point };
         let mut preparation = Preparation::new(settings.set, settings.threads);
-        if !settings.winograd {
+        if !winograd {
             preparation = preparation.without_winograd();
         }
         let layer = Layer {
@@ -205,7 +164,7 @@ fn main() {
         let mut output = Lines::with_elements::<u8>(output_values);
         let mut scratch = Lines::with_bytes(convolution.scratch_bytes());
         let mut team = Team::new(settings.threads);
-        measure(&settings, name, &kernel, shape.operations(), || {
+        settings.measure(name, &kernel, shape.operations(), || {
             let images = Images::new(
                 Image::contiguous(input.elements(), shape.input_channels),
                 ImageMut::contiguous(output.elements_mut(), shape.output_channels),
@@ -214,12 +173,11 @@ fn main() {
         });
     }
     for &(name, size, channels, filter, stride) in DEPTHWISE {
-        if !settings.filter.is_empty() && !settings.filter.iter().any(|part| name.contains(part)) {
+        if !settings.wants(name) {
             continue;
         }
         let plain = same(&(name, size, [channels; 2], filter, stride));
         let shape = Shape { groups: channels, ..plain };
-        let zero_point = settings.zero_point.unwrap_or(0);
         let weights = weights(&mut random_weights, channels, shape.taps(), zero_point);
         let layer = Layer {
             weights: Weights { values: &weights, signedness, zero_point },
@@ -233,7 +191,7 @@ fn main() {
         let input = Lines::from_elements(&bytes(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);
         let mut team = Team::new(settings.threads);
-        measure(&settings, name, depthwise.kernel(), shape.operations(), || {
+        settings.measure(name, depthwise.kernel(), shape.operations(), || {
             let images = Images::new(
                 Image::contiguous(input.elements(), channels),
                 ImageMut::contiguous(output.elements_mut(), channels),
@@ -241,22 +199,4 @@ fn main() {
             depthwise.run(&mut team, images, &mut []);
         });
     }
-}
-
-/// Prints the least time of many turns.
-fn measure(settings: &Settings, name: &str, kernel: &str, operations: u64, mut turn: impl FnMut()) {
-    let begin = Instant::now();
-    let mut least = f64::INFINITY;
-    let mut turns = 0_u32;
-    while turns < 5 || begin.elapsed() < Duration::from_millis(200) {
-        // Several at once, for the clock's sake, if they are short.
-        let repetitions = if operations < 1_000_000 { 20 } else { 1 };
-        let start = Instant::now();
-        (0..repetitions).for_each(|_| turn());
-        least = least.min(start.elapsed().as_nanos() as f64 / f64::from(repetitions));
-        turns += 1;
-    }
-    let rate = operations as f64 / least;
-    let share = 100.0 * rate / settings.peak;
-    println!("{name:32} {kernel:20} {:9.1} us {rate:7.1} GOP/s {share:5.1} %", least / 1e3);
 }

@@ -4,7 +4,6 @@ use crate::call::{Call, Output, Since};
 use crate::error::Fault;
 use crate::shape::Shape;
 use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// What an operation, or a tight family of them, means.
 ///
@@ -13,7 +12,7 @@ use nnhal_hal::OperationType;
 ///
 /// The functions are asked in this order, each relying on the ones before:
 ///
-/// 1. [`signature`](Self::signature) fits the argument types;
+/// 1. [`SIGNATURES`](Self::SIGNATURES) fit the argument types;
 /// 2. [`since`](Self::since) and [`validate`](Self::validate) look at ranks and quantization;
 /// 3. [`decode`](Self::decode) reads the values that are arguments;
 /// 4. [`output_shapes`](Self::output_shapes) relates shapes and values;
@@ -22,8 +21,9 @@ use nnhal_hal::OperationType;
 /// While a model is validated, 3 and 4 may answer [`Fault::NotKnown`]; they are asked again when
 /// the operation is about to run.
 pub trait Operation: Sized {
-    /// The argument types; `operation` is one of the family's.
-    fn signature(operation: OperationType) -> &'static Signature;
+    /// The argument types of each operation of the interface that it stands for. Those of the extension's operations
+    /// are in a table of their own, [`ExtensionOperation::signature`](crate::extension::ExtensionOperation::signature).
+    const SIGNATURES: &'static [&'static Signature] = &[];
 
     /// A need for a newer version than the argument types have, say for a rank that older
     /// versions do not allow. An unknown rank needs nothing.
@@ -52,6 +52,15 @@ pub trait Operation: Sized {
     /// # Errors
     /// [`Fault::Invalid`] for shapes that do not go together, [`Fault::NotKnown`].
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault>;
+
+    /// The dimensions of the first output, once everything about the inputs is known.
+    ///
+    /// # Errors
+    /// As [`output_shapes`](Self::output_shapes); [`Fault::NotKnown`] if values decide a length.
+    fn output_dimensions(&self, call: &Call<'_>) -> Result<Vec<u32>, Fault> {
+        let shape = self.output_shapes(call)?.swap_remove(0);
+        shape.to_known().ok_or_else(|| call.not_known("dimensions"))
+    }
 
     /// Computes the outputs, in the plainest way. Everything about the inputs is known.
     ///

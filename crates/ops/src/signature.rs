@@ -33,6 +33,23 @@ pub struct Row {
     pub types: &'static [OperandType],
 }
 
+/// The rows of many operations of version 1.1.
+pub(crate) const NUMBERS_SINCE_1_1: &[Row] = &[
+    Row::new(HalVersion::V1_1, &[OperandType::TensorFloat32]),
+    Row::new(HalVersion::V1_1, &[OperandType::TensorQuant8Asymm]),
+    Row::new(HalVersion::V1_2, &[OperandType::TensorFloat16]),
+    Row::new(HalVersion::V1_3, &[OperandType::TensorQuant8AsymmSigned]),
+];
+
+/// The rows of many operations of version 1.2, which take integers too.
+pub(crate) const NUMBERS_SINCE_1_2: &[Row] = &[
+    Row::new(HalVersion::V1_2, &[OperandType::TensorFloat32]),
+    Row::new(HalVersion::V1_2, &[OperandType::TensorFloat16]),
+    Row::new(HalVersion::V1_2, &[OperandType::TensorInt32]),
+    Row::new(HalVersion::V1_2, &[OperandType::TensorQuant8Asymm]),
+    Row::new(HalVersion::V1_3, &[OperandType::TensorQuant8AsymmSigned]),
+];
+
 /// One kind of argument list.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {

@@ -57,16 +57,35 @@ const MOST_COPIES: usize = 8;
 impl Shape {
     /// The product of `rows` rows of `inputs` values with weights `[units, inputs]`: every row is a pixel.
     pub fn matrix_product([rows, inputs, units]: [usize; 3]) -> Self {
+        Self::same([rows, 1], [inputs, units], [1; 2], 1)
+    }
+
+    /// A convolution of one image with the padding that is called SAME: the least with which there is an output pixel
+    /// for every step of the input, and no more of it before than behind.
+    pub const fn same(
+        input: [usize; 2],
+        [input_channels, output_channels]: [usize; 2],
+        filter: [usize; 2],
+        stride: usize,
+    ) -> Self {
+        let output = [input[0].div_ceil(stride), input[1].div_ceil(stride)];
+        let mut padding_before = [0; 2];
+        let mut axis = 0;
+        while axis < 2 {
+            let seen = output[axis].saturating_sub(1) * stride + filter[axis];
+            padding_before[axis] = seen.saturating_sub(input[axis]) / 2;
+            axis += 1;
+        }
         Self {
             batch: 1,
-            input: [rows, 1],
-            input_channels: inputs,
-            output: [rows, 1],
-            output_channels: units,
-            filter: [1; 2],
-            stride: [1; 2],
+            input,
+            input_channels,
+            output,
+            output_channels,
+            filter,
+            stride: [stride; 2],
             dilation: [1; 2],
-            padding_before: [0; 2],
+            padding_before,
             groups: 1,
         }
     }
@@ -264,13 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn plain(input: usize, filter: usize) -> Shape {
-        Shape {
-            input: [input; 2],
-            output: [input; 2],
-            filter: [filter; 2],
-            padding_before: [filter / 2; 2],
-            ..Shape::matrix_product([1, 4, 6])
-        }
+        Shape::same([input; 2], [4, 6], [filter; 2], 1)
     }
 
     #[test]

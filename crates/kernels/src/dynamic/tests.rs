@@ -273,18 +273,7 @@ proptest! {
 #[test]
 fn large_images_are_cut_into_parts_that_have_one_range() {
     let random = &mut fastrand::Rng::with_seed(3);
-    let shape = Shape {
-        batch: 1,
-        input: [60, 70],
-        input_channels: 17,
-        output: [30, 35],
-        output_channels: 33,
-        filter: [3, 3],
-        stride: [2, 2],
-        dilation: [1, 1],
-        padding_before: [1, 1],
-        groups: 1,
-    };
+    let shape = Shape { padding_before: [1, 1], ..Shape::same([60, 70], [17, 33], [3, 3], 2) };
     let mut input: Vec<f32> = (0..60 * 70 * 17).map(|_| random.f32()).collect();
     let last = input.len() - 1;
     (input[0], input[last]) = (-3.0, 4.0);

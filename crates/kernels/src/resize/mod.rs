@@ -2,21 +2,20 @@
 //!
 //! Where an output pixel is in the input is the caller's to say, as a [`Place`] for each row and
 //! each column; the nearest neighbour is a place whose weight is 0.
-#![allow(unsafe_code)]
 
 mod row;
 #[cfg(test)]
 mod tests;
 
-use crate::disjoint::DisjointOutput;
-use crate::image::{Image, ImageMut};
 use crate::preparation::product;
-use crate::prepared::{ElementType, Operands, PreparedKernel, WrongValue};
-use crate::sharing::{Cut, ELEMENTS_OF_TASK, for_each_part};
+use crate::prepared::OneInput;
+use crate::sharing::{Cut, ELEMENTS_OF_TASK, for_each_rows};
 use crate::team::Team;
-use crate::vector::{Byte, Isa};
+use crate::vector::Isa;
 use crate::{Preparation, TooLarge};
-use row::{Floats, Mix, Rounded, Row, Span, Steps, find_spans};
+pub use row::Element;
+use row::{Row, Span, find_spans};
+use std::marker::PhantomData;
 
 /// What finding a place takes, in multiplications.
 const WORK_OF_PLACE: usize = 16;
@@ -36,9 +35,10 @@ pub struct Place {
     pub weight: f32,
 }
 
-/// Prepared resizing of images with any number of channels.
+/// Prepared resizing of images with any number of channels, of floats or of bytes: these become the nearest stored values,
+/// halves up.
 #[derive(Debug, Clone)]
-pub struct Resize {
+pub struct Resize<T> {
     isa: Isa,
     batch: usize,
     input: [usize; 2],
@@ -48,9 +48,10 @@ pub struct Resize {
     spans: Vec<Span>,
     /// Whether all weights are multiples of 2 to the power of -[`WEIGHT_BITS`].
     is_dyadic: bool,
+    elements: PhantomData<T>,
 }
 
-impl Resize {
+impl<T: Element> Resize<T> {
     /// Of images `[batch, input[0], input[1], channels]`; `place` says where an index of an axis (0: rows,
     /// 1: columns) of the output is.
     ///
@@ -84,95 +85,33 @@ impl Resize {
         let mut spans = preparation.room(places[1].len(), WHAT)?;
         find_spans(&places[1], &mut spans, &mut preparation.pace());
         let isa = Isa::of(preparation.set());
-        Ok(Self { isa, batch, input, channels, places, spans, is_dyadic })
+        let elements = PhantomData;
+        Ok(Self { isa, batch, input, channels, places, spans, is_dyadic, elements })
+    }
+}
+
+impl<T: Element> OneInput for Resize<T> {
+    type Input = T;
+    type Output = T;
+
+    fn name(&self) -> String {
+        format!("resize {}", T::NAME)
     }
 
-    /// Computes the output of float32 images.
-    ///
-    /// # Panics
-    /// If an image is smaller than what was prepared for.
-    pub fn run_f32(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
-        self.run(team, input, output, |row| self.isa.run(Mix::<Floats>(row)));
-    }
-
-    /// Computes the output of 8-bit images: the nearest stored values, halves up.
-    ///
-    /// # Panics
-    /// If an image is smaller than what was prepared for.
-    pub fn run_8bit<T: Byte>(&self, team: &mut Team, input: Image<'_, T>, output: ImageMut<'_, T>) {
-        if self.is_dyadic {
-            self.run(team, input, output, |row| self.isa.run(Mix::<Steps<T>>(row)));
-        } else {
-            self.run(team, input, output, |row| self.isa.run(Mix::<Rounded<T>>(row)));
-        }
-    }
-
-    fn run<T: Copy + Send + Sync>(
-        &self,
-        team: &mut Team,
-        input: Image<'_, T>,
-        output: ImageMut<'_, T>,
-        work: impl Fn(Row<'_, T>) + Sync,
-    ) {
+    fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         let [rows, columns] = [0, 1].map(|axis: usize| self.places[axis].len());
-        let pixels = |[rows, columns]: [usize; 2]| {
-            product(&[self.batch, rows, columns]).expect("images beyond memory")
+        let values = |[rows, columns]: [usize; 2]| {
+            product(&[self.batch, rows, columns, self.channels]).expect("images beyond memory")
         };
-        input.check("input", pixels(self.input), self.channels);
-        output.check("output", pixels([rows, columns]), self.channels);
-        let stride = output.pixel_stride;
-        let values = DisjointOutput::new(output.values);
+        assert_eq!(input.len(), values(self.input), "an input of another size");
+        assert_eq!(output.len(), values([rows, columns]), "an output of another size");
         let size = columns * self.channels;
-        if size == 0 {
-            return;
-        }
-        let length = (columns - 1) * stride + self.channels;
         let cut = Cut { each: size, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, self.batch * rows, cut, |part, pace| {
-            for row in part {
+        for_each_rows(team, (output, size), cut, |part, output, pace| {
+            for (row, output) in part.zip(output.chunks_exact_mut(size)) {
                 let (image, y) = (row / rows, row % rows);
-                // SAFETY: rows begin at distances of `columns * stride` elements, which is no less than this
-                // one's length, and each is one task's alone.
-                let output = unsafe { values.slice(row * columns * stride, length) };
-                work(Row { resize: self, input, image, y, output, stride, pace: pace.clone() });
+                T::resize(Row { resize: self, input, image, y, output, pace: pace.clone() });
             }
         });
-    }
-}
-
-/// Resizing of contiguous images.
-#[derive(Debug)]
-pub struct ResizeImages {
-    /// Any numbers.
-    pub resize: Resize,
-    /// What they are: floats, or bytes.
-    pub elements: ElementType,
-}
-
-impl PreparedKernel for ResizeImages {
-    fn name(&self) -> String {
-        format!("resize {}", self.elements.name())
-    }
-
-    fn run_on(&self, team: &mut Team, operands: Operands<'_>) -> Result<(), WrongValue> {
-        let (inputs, [output], _) = operands.split();
-        let (resize, channels) = (&self.resize, self.resize.channels);
-        /// Both images, as numbers of the type that is wanted.
-        macro_rules! resized {
-            ($run:ident::<$T:ty>) => {
-                resize.$run(
-                    team,
-                    Image::<$T>::contiguous(inputs.of(0), channels),
-                    ImageMut::<$T>::contiguous(bytemuck::cast_slice_mut(output), channels),
-                )
-            };
-        }
-        match self.elements {
-            ElementType::F32 => resized!(run_f32::<f32>),
-            ElementType::U8 => resized!(run_8bit::<u8>),
-            ElementType::I8 => resized!(run_8bit::<i8>),
-            other => panic!("elements of {}, which are not resized", other.name()),
-        }
-        Ok(())
     }
 }

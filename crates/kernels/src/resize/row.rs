@@ -1,9 +1,10 @@
 //! A row of the output: two rows of the input are mixed into one, and that is mixed along itself.
 
 use super::{Place, Resize, WEIGHT_BITS};
-use crate::image::Image;
 use crate::team::Pace;
 use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use bytemuck::Pod;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -44,19 +45,47 @@ pub(super) fn find_spans(places: &[Place], spans: &mut Vec<Span>, pace: &mut Pac
 }
 
 /// A row of the output.
-pub(super) struct Row<'a, T> {
-    pub(super) resize: &'a Resize,
-    pub(super) input: Image<'a, T>,
+pub struct Row<'a, T> {
+    pub(super) resize: &'a Resize<T>,
+    pub(super) input: &'a [T],
     pub(super) image: usize,
     pub(super) y: usize,
-    /// From the first element of the first pixel to the last one of the last.
     pub(super) output: &'a mut [T],
-    pub(super) stride: usize,
     pub(super) pace: Pace<'a>,
 }
 
+/// What images are of.
+pub trait Element: Pod + fmt::Debug + Send + Sync {
+    /// In names of kernels.
+    const NAME: &'static str;
+
+    /// Computes a row.
+    fn resize(row: Row<'_, Self>);
+}
+
+impl Element for f32 {
+    const NAME: &'static str = "f32";
+
+    fn resize(row: Row<'_, Self>) {
+        row.resize.isa.run(Mix::<Floats>(row));
+    }
+}
+
+impl<T: Byte> Element for T {
+    const NAME: &'static str = T::NAME;
+
+    fn resize(row: Row<'_, Self>) {
+        let Resize { isa, is_dyadic, .. } = *row.resize;
+        if is_dyadic {
+            isa.run(Mix::<Steps<T>>(row));
+        } else {
+            isa.run(Mix::<Rounded<T>>(row));
+        }
+    }
+}
+
 /// How elements are mixed.
-pub(super) trait Mixing {
+trait Mixing {
     type Element: Copy;
     /// A vector of elements of which some are mixed already.
     type Mixed<S: Simd>: Copy;
@@ -79,7 +108,7 @@ pub(super) trait Mixing {
 }
 
 /// Mixes a row.
-pub(super) struct Mix<'a, M: Mixing>(pub(super) Row<'a, M::Element>);
+struct Mix<'a, M: Mixing>(Row<'a, M::Element>);
 
 impl<M: Mixing> Kernel for Mix<'_, M> {
     type Output = ();
@@ -97,8 +126,8 @@ impl<M: Mixing> Kernel for Mix<'_, M> {
                 return;
             }
             let corner = |first: usize, column: usize| {
-                let start = (first + column) * row.input.pixel_stride;
-                &row.input.values[start..start + channels]
+                let start = (first + column) * channels;
+                &row.input[start..start + channels]
             };
             let [lower, upper] = [span.lower, span.upper];
             let corners = [
@@ -110,7 +139,7 @@ impl<M: Mixing> Kernel for Mix<'_, M> {
             if vertical.weight == 0.0 && lower == upper {
                 for block in row.pace.blocks(channels, span.pixels.len()) {
                     for x in span.pixels.clone() {
-                        let output = &mut row.output[x * row.stride..][block.clone()];
+                        let output = &mut row.output[x * channels..][block.clone()];
                         output.copy_from_slice(&corners[0][block.clone()]);
                     }
                 }
@@ -130,7 +159,7 @@ impl<M: Mixing> Kernel for Mix<'_, M> {
                     let right = M::down(simd, [b, d], vertical.weight);
                     for x in span.pixels.clone() {
                         let weight = places[x].weight;
-                        let output = &mut row.output[x * row.stride + first..][..size];
+                        let output = &mut row.output[x * channels + first..][..size];
                         if !M::across(simd, [left, right], weight, output) {
                             M::exactly([a, b, c, d], [vertical.weight, weight], output);
                         }
@@ -149,7 +178,7 @@ fn two<S: Simd>(simd: S, [a, b]: [S::F; 2], weight: f32) -> S::F {
 }
 
 /// Floats.
-pub(super) struct Floats;
+struct Floats;
 
 impl Floats {
     #[inline(always)]
@@ -200,7 +229,7 @@ fn store<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
 
 /// Bytes whose weights are multiples of 2 to the power of -[`WEIGHT_BITS`]: exact means, halves up, for 8 bits and twice the
 /// weights' bits are less than 31.
-pub(super) struct Steps<T>(PhantomData<T>);
+struct Steps<T>(PhantomData<T>);
 
 impl<T: Byte> Steps<T> {
     /// `a + (b - a) * weight`, times 2^11.
@@ -231,7 +260,7 @@ impl<T: Byte> Mixing for Steps<T> {
 }
 
 /// Bytes with any weights.
-pub(super) struct Rounded<T>(PhantomData<T>);
+struct Rounded<T>(PhantomData<T>);
 
 /// Means that are closer than this to the middle between two integers are computed exactly. Of floats
 /// of at most 255 each of the six products and sums errs by 2^-16 at most.

@@ -15,13 +15,13 @@ fn places(random: &mut fastrand::Rng, input: usize, output: usize, is_dyadic: bo
         .collect()
 }
 
-fn prepare(
+fn prepare<T: Element>(
     set: InstructionSet,
     batch: usize,
     input: [usize; 2],
     channels: usize,
     places: &[Vec<Place>; 2],
-) -> Resize {
+) -> Resize<T> {
     let sizes = [input, [places[0].len(), places[1].len()]];
     let place = |axis: usize, index: usize| places[axis][index];
     Resize::prepare(&mut Preparation::new(set, 1), batch, sizes, channels, place).unwrap()
@@ -32,7 +32,7 @@ fn places_count_against_the_limit_and_end_with_the_deadline() {
     let set = InstructionSet::best();
     let place = |_, _| Place { lower: 0, upper: 0, weight: 0.0 };
     let prepare = |preparation: &mut Preparation, output| {
-        Resize::prepare(preparation, 1, [[1, 1], output], 1, place)
+        Resize::<f32>::prepare(preparation, 1, [[1, 1], output], 1, place)
     };
     let mut limited = Preparation::new(set, 1).with_limit(1_000_000);
     assert!(prepare(&mut limited, [1 << 20, 1]).is_err());
@@ -44,15 +44,15 @@ fn places_count_against_the_limit_and_end_with_the_deadline() {
     assert!(rows < 1 << 20 && columns < 1 << 20, "{rows} by {columns} places after the deadline");
 }
 
-/// Input, output, channels, and the elements between one pixel and the next.
-type Sizes = ([usize; 2], [usize; 2], usize, usize);
+/// Input, output, channels.
+type Sizes = ([usize; 2], [usize; 2], usize);
 
-fn check(batch: usize, (input, output, channels, gap): Sizes, is_dyadic: bool, seed: u64) {
+fn check(batch: usize, (input, output, channels): Sizes, is_dyadic: bool, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let places =
         [0, 1].map(|axis: usize| places(&mut random, input[axis], output[axis], is_dyadic));
-    let stride = channels + gap;
-    let bytes: Vec<i8> = (0..batch * input[0] * input[1] * stride).map(|_| random.i8(..)).collect();
+    let bytes: Vec<i8> =
+        (0..batch * input[0] * input[1] * channels).map(|_| random.i8(..)).collect();
     let floats: Vec<f32> = bytes.iter().map(|it| f32::from(*it)).collect();
     let signless: Vec<u8> = bytes.iter().map(|it| it.cast_unsigned() ^ 128).collect();
     let mut expected = Vec::new();
@@ -62,7 +62,7 @@ fn check(batch: usize, (input, output, channels, gap): Sizes, is_dyadic: bool, s
                 for channel in 0..channels {
                     let at = |y: usize, x: usize| {
                         let pixel = (image * input[0] + y) * input[1] + x;
-                        f64::from(floats[pixel * stride + channel])
+                        f64::from(floats[pixel * channels + channel])
                     };
                     let mix = |a: f64, b: f64, weight: f32| {
                         a * (1.0 - f64::from(weight)) + b * f64::from(weight)
@@ -76,29 +76,19 @@ fn check(batch: usize, (input, output, channels, gap): Sizes, is_dyadic: bool, s
         }
     }
     for set in InstructionSet::available() {
-        let resize = prepare(set, batch, input, channels, &places);
-        let size = batch * output[0] * output[1] * stride;
-        let (mut real, mut signed, mut unsigned) =
-            (vec![0.5; size], vec![9_i8; size], vec![9; size]);
+        let size = expected.len();
+        let (mut real, mut signed, mut unsigned) = (vec![0.5; size], vec![9; size], vec![9; size]);
         let mut team = Team::new(2);
-        let pixel_stride = stride;
-        let image = Image { values: &floats, pixel_stride };
-        resize.run_f32(&mut team, image, ImageMut { values: &mut real, pixel_stride });
-        let image = Image { values: &bytes, pixel_stride };
-        resize.run_8bit(&mut team, image, ImageMut { values: &mut signed, pixel_stride });
-        let image = Image { values: &signless, pixel_stride };
-        resize.run_8bit(&mut team, image, ImageMut { values: &mut unsigned, pixel_stride });
-        for (pixel, expected) in expected.chunks(channels.max(1)).enumerate() {
-            for (channel, expected) in expected.iter().enumerate() {
-                let at = pixel * stride + channel;
-                assert!((f64::from(real[at]) - expected).abs() < 1e-4, "{set}");
-                #[allow(clippy::cast_possible_truncation)]
-                let stored = (expected + 0.5).floor() as i8;
-                assert_eq!(signed[at], stored, "{set} {expected}");
-                assert_eq!(unsigned[at], stored.cast_unsigned() ^ 128, "{set} {expected}");
-            }
+        prepare(set, batch, input, channels, &places).run(&mut team, &floats, &mut real);
+        prepare(set, batch, input, channels, &places).run(&mut team, &bytes, &mut signed);
+        prepare(set, batch, input, channels, &places).run(&mut team, &signless, &mut unsigned);
+        for (at, expected) in expected.iter().enumerate() {
+            assert!((f64::from(real[at]) - expected).abs() < 1e-4, "{set}");
+            #[allow(clippy::cast_possible_truncation)]
+            let stored = (expected + 0.5).floor() as i8;
+            assert_eq!(signed[at], stored, "{set} {expected}");
+            assert_eq!(unsigned[at], stored.cast_unsigned() ^ 128, "{set} {expected}");
         }
-        assert!((0..size).filter(|at| at % stride >= channels).all(|at| signed[at] == 9));
     }
 }
 
@@ -111,8 +101,7 @@ fn an_infinity_does_not_pass_a_weight_of_0() {
         {
             let resize = prepare(set, 1, [2, 2], 1, &[place(vertical), place(horizontal)]);
             let mut output = [0.0];
-            let image = ImageMut::contiguous(&mut output, 1);
-            resize.run_f32(&mut Team::alone(), Image::contiguous(&inputs, 1), image);
+            resize.run(&mut Team::alone(), &inputs, &mut output);
             assert_eq!(output, [expected]);
         }
     }
@@ -127,10 +116,9 @@ proptest! {
         input in proptest::array::uniform2(1..6_usize),
         output in proptest::array::uniform2(0..8_usize),
         channels in prop_oneof![0..4_usize, 14..40_usize],
-        gap in 0..3_usize,
         is_dyadic: bool,
         seed: u64,
     ) {
-        check(batch, (input, output, channels, gap), is_dyadic, seed);
+        check(batch, (input, output, channels), is_dyadic, seed);
     }
 }

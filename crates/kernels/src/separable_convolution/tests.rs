@@ -74,18 +74,7 @@ fn check(shapes: &Shapes, rows: usize, gaps: [usize; 2], residual: bool, threads
 
 /// A 1x1 convolution of an image.
 fn pointwise(batch: usize, size: [usize; 2], channels: [usize; 2]) -> Shape {
-    Shape {
-        batch,
-        input: size,
-        input_channels: channels[0],
-        output: size,
-        output_channels: channels[1],
-        filter: [1; 2],
-        stride: [1; 2],
-        dilation: [1; 2],
-        padding_before: [0; 2],
-        groups: 1,
-    }
+    Shape { batch, ..Shape::same(size, channels, [1; 2], 1) }
 }
 
 proptest! {
@@ -106,15 +95,10 @@ proptest! {
         let has = [before_behind != 1, before_behind != 0];
         let depthwise = Shape {
             batch,
-            input,
-            input_channels: channels[1],
             output,
-            output_channels: channels[1],
-            filter: [filter; 2],
-            stride: [stride; 2],
-            dilation: [1; 2],
             padding_before: padding,
             groups: channels[1],
+            ..Shape::same(input, [channels[1]; 2], [filter; 2], stride)
         };
         let shapes = Shapes {
             before: has[0].then(|| pointwise(batch, input, [channels[0], channels[1]])),

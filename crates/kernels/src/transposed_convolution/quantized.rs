@@ -126,16 +126,9 @@ mod tests {
     fn images_of_many_rows_are_few_tasks() {
         let rows = 1 << 20;
         let shape = Shape(convolution::Shape {
-            batch: 1,
-            input: [rows, 1],
-            input_channels: 1,
             output: [4 * rows, 1],
-            output_channels: 1,
-            filter: [1, 1],
             stride: [4, 1],
-            padding_before: [0, 0],
-            dilation: [1, 1],
-            groups: 1,
+            ..convolution::Shape::same([rows, 1], [1, 1], [1, 1], 1)
         });
         let layer = Layer {
             weights: Weights { values: &[3], signedness: Signedness::Signed, zero_point: 0 },

@@ -256,16 +256,10 @@ mod tests {
 
     fn square(input: usize, output: usize, filter: usize, stride: usize, before: usize) -> Shape {
         Shape(convolution::Shape {
-            batch: 1,
-            input: [input; 2],
-            input_channels: 3,
             output: [output; 2],
-            output_channels: 5,
-            filter: [filter; 2],
             stride: [stride; 2],
             padding_before: [before; 2],
-            dilation: [1, 1],
-            groups: 1,
+            ..convolution::Shape::same([input; 2], [3, 5], [filter; 2], 1)
         })
     }
 
@@ -312,16 +306,10 @@ mod tests {
     fn a_filter_of_millions_of_taps_is_not_gone_through_once_preparing_has_stopped() {
         let taps = 1 << 22;
         let shape = Shape(convolution::Shape {
-            batch: 1,
-            input: [1, 1],
-            input_channels: 1,
             output: [1, taps],
-            output_channels: 1,
-            filter: [1, taps],
             stride: [1, 2],
             padding_before: [0, 0],
-            dilation: [1, 1],
-            groups: 1,
+            ..convolution::Shape::same([1, 1], [1, 1], [1, taps], 1)
         });
         let values = vec![7_u8; taps];
         let filter = |is_over: bool| {

@@ -107,16 +107,8 @@ fn output_pixels_that_overlap_are_refused() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     let shape = Shape(convolution::Shape {
-        batch: 1,
-        input: [2, 2],
-        input_channels: 3,
         output: [4, 4],
-        output_channels: 5,
-        filter: [2, 2],
-        stride: [2, 2],
-        padding_before: [0, 0],
-        dilation: [1, 1],
-        groups: 1,
+        ..convolution::Shape::same([2, 2], [3, 5], [2, 2], 2)
     });
     let (filter, bias) = (vec![1.0; shape.filter_values()], [0.0; 5]);
     let weights = vec![1; shape.filter_values()];

@@ -65,15 +65,7 @@ static TANH: Signature = signature(OperationType::Tanh, TANH_ROWS);
 static LOGISTIC: Signature = signature(OperationType::Logistic, ROWS);
 
 impl Operation for Activation {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::Relu1 => &RELU1,
-            OperationType::Relu6 => &RELU6,
-            OperationType::Tanh => &TANH,
-            OperationType::Logistic => &LOGISTIC,
-            _ => &RELU,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&RELU, &RELU1, &RELU6, &TANH, &LOGISTIC];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));

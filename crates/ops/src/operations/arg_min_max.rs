@@ -16,11 +16,8 @@ use crate::operation::Operation;
 use crate::rules::slices::Slices;
 use crate::rules::wide::{is_wide, wide};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Row, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,13 +37,7 @@ pub struct ArgMinMax {
     pub axis: usize,
 }
 
-const ROWS: &[Row] = &[
-    Row::new(HalVersion::V1_2, &[TensorFloat32]),
-    Row::new(HalVersion::V1_2, &[TensorFloat16]),
-    Row::new(HalVersion::V1_2, &[TensorInt32]),
-    Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-    Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-];
+const ROWS: &[Row] = NUMBERS_SINCE_1_2;
 pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input", 0), Parameter::int32("axis")],
@@ -57,12 +48,7 @@ static ARGMAX: Signature = Signature { operation: OperationType::Argmax, rows: R
 static ARGMIN: Signature = Signature { operation: OperationType::Argmin, rows: ROWS, forms: FORMS };
 
 impl Operation for ArgMinMax {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::Argmin => &ARGMIN,
-            _ => &ARGMAX,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&ARGMAX, &ARGMIN];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let extreme = match call.definition() {
@@ -87,8 +73,7 @@ impl Operation for ArgMinMax {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| input.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let slices = Slices::new(&input.lengths()?, self.axis);
         let room = output.allocate(&dimensions)?;
         let indexes = if input.is_float() {
@@ -132,9 +117,13 @@ impl ArgMinMax {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{
+        TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
+    };
     use OperationType::{Argmax, Argmin};
     use nnhal_hal::OperandSpec;
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     fn example(
@@ -150,18 +139,9 @@ mod tests {
     #[test]
     fn model_25_each_type_came_with_its_version() {
         for operation in [Argmax, Argmin] {
-            for (operand_type, since) in [
-                (TensorFloat32, Some(HalVersion::V1_2)),
-                (TensorFloat16, Some(HalVersion::V1_2)),
-                (TensorInt32, Some(HalVersion::V1_2)),
-                (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-                (OperandType::TensorBool8, None),
-            ] {
-                let call = example(operation, tensor(operand_type, [1; 5]), &[1.0], 4);
-                assert_eq!(call.since().ok(), since, "{operation} {operand_type}");
-                assert_eq!(call.run().is_ok(), since.is_some());
-            }
+            assert_since(SINCE_1_2, |operand_type| {
+                example(operation, tensor(operand_type, [1; 5]), &[1.0], 4)
+            });
         }
     }
 

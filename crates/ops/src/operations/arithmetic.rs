@@ -85,14 +85,7 @@ static DIV: Signature =
     Signature { operation: OperationType::Div, rows: &[FLOAT32, FLOAT16, INT32], forms: FORMS };
 
 impl Operation for Arithmetic {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::Mul => &MUL,
-            OperationType::Sub => &SUB,
-            OperationType::Div => &DIV,
-            _ => &ADD,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&ADD, &MUL, &SUB, &DIV];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));

@@ -50,9 +50,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for AxisAlignedBboxTransform {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for (index, rank) in [(0, 2), (1, 2), (2, 1), (3, 2)] {
@@ -89,8 +87,7 @@ impl Operation for AxisAlignedBboxTransform {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (batch_indexes, images, output) = (call.input(2), call.input(3), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| output.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let mut edges: Vec<f32> = output.allocate(&dimensions)?;
         let regions = bounding_box::read(call.input(0))?;
         let image_sizes = images.reals()?;

@@ -27,9 +27,8 @@ use crate::rules::border::{self, Border};
 use crate::rules::layout::Layout;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Row, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,12 +50,7 @@ pub struct BatchSpace {
     pub borders: [Border; 2],
 }
 
-const ROWS: &[Row] = &[
-    Row::new(HalVersion::V1_1, &[TensorFloat32]),
-    Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-    Row::new(HalVersion::V1_2, &[TensorFloat16]),
-    Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-];
+const ROWS: &[Row] = NUMBERS_SINCE_1_1;
 
 pub(crate) static BATCH_TO_SPACE: Signature = Signature {
     operation: OperationType::BatchToSpaceNd,
@@ -92,12 +86,7 @@ fn is_space_to_batch(call: &Call<'_>) -> bool {
 }
 
 impl Operation for BatchSpace {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::SpaceToBatchNd => &SPACE_TO_BATCH,
-            _ => &BATCH_TO_SPACE,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&BATCH_TO_SPACE, &SPACE_TO_BATCH];
 
     fn since(call: &Call<'_>) -> Since {
         if is_space_to_batch(call) { border::since(call.input(0)) } else { Since::ALWAYS }
@@ -148,8 +137,7 @@ impl Operation for BatchSpace {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![match self.direction {
             Direction::BatchToSpace => {
                 self.blocks.widen((input.bytes()?, input.lengths_of()?), output, dimensions)?
@@ -196,8 +184,10 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperandType::TensorInt32;
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use OperationType::{BatchToSpaceNd, SpaceToBatchNd};
     use nnhal_hal::OperandSpec;
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     fn on(
@@ -354,7 +344,7 @@ mod tests {
     fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |call: Example, dimensions: &[u32]| {
             let input = tensor(TensorFloat32, dimensions);
-            call.with_input_to_come(0, input).shapes().unwrap().swap_remove(0)
+            call.with_input_to_come(0, input).shape()
         };
         let wide = to_space(TensorFloat32, &[6, 1, 1, 1], [2, 3]);
         assert_eq!(

@@ -166,9 +166,7 @@ fn linking(call: &Call<'_>) -> Result<Option<Linking>, Fault> {
 }
 
 impl Operation for BidirectionalSequenceLstm {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         FORWARD.validate(call)?;
@@ -237,7 +235,7 @@ impl Operation for BidirectionalSequenceLstm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use crate::rules::lstm_arguments::testing::{
         INPUT_GATE, PEEPHOLES, PROJECTION, PROJECTION_BIAS, Plan,
     };
@@ -247,10 +245,6 @@ mod tests {
 
     const FLOAT32: [OperandType; 2] = [TensorFloat32, Float32];
     const FLOAT16: [OperandType; 2] = [TensorFloat16, Float16];
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     #[derive(Clone, Copy)]
     struct Setup {

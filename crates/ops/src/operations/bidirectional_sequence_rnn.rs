@@ -108,9 +108,7 @@ fn linking(call: &Call<'_>) -> Result<Option<Linking>, Fault> {
 }
 
 impl Operation for BidirectionalSequenceRnn {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         linking(call).map(|_| ())
@@ -174,14 +172,10 @@ impl Operation for BidirectionalSequenceRnn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use HalVersion::{V1_2, V1_3};
     use OperandType::Bool;
     use nnhal_hal::OperandSpec;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     #[derive(Clone, Copy)]
     struct Plan {

@@ -126,9 +126,7 @@ impl Kernel {
 }
 
 impl Operation for BoxWithNmsLimit {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for (index, rank) in [(0, 2), (1, 2), (2, 1)] {

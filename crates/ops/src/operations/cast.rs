@@ -63,9 +63,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Cast {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));

@@ -46,9 +46,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for ChannelShuffle {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=4)?;
@@ -91,30 +89,28 @@ impl Operation for ChannelShuffle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_since, tensor};
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(operand_type: OperandType, dimensions: &[u32], groups: i32, axis: i32) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(OperationType::ChannelShuffle)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .int32s([groups, axis])
             .output(tensor(operand_type, []))
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorInt32, None),
-        ];
-        for (operand_type, since) in expected {
-            assert_eq!(example(operand_type, &[1], 1, 0).since().ok(), since, "{operand_type}");
-        }
+        assert_since(
+            [
+                (TensorFloat32, Some(HalVersion::V1_2)),
+                (TensorFloat16, Some(HalVersion::V1_2)),
+                (TensorQuant8Asymm, Some(HalVersion::V1_2)),
+                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+                (OperandType::TensorInt32, None),
+            ],
+            |operand_type| example(operand_type, &[1], 1, 0),
+        );
     }
 
     #[test]

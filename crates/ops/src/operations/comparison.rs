@@ -64,16 +64,8 @@ static GREATER: Signature = signature_of(OperationType::Greater);
 static GREATER_EQUAL: Signature = signature_of(OperationType::GreaterEqual);
 
 impl Operation for Comparison {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::NotEqual => &NOT_EQUAL,
-            OperationType::Less => &LESS,
-            OperationType::LessEqual => &LESS_EQUAL,
-            OperationType::Greater => &GREATER,
-            OperationType::GreaterEqual => &GREATER_EQUAL,
-            _ => &EQUAL,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] =
+        &[&EQUAL, &NOT_EQUAL, &LESS, &LESS_EQUAL, &GREATER, &GREATER_EQUAL];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match call.definition() {

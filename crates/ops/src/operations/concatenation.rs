@@ -56,9 +56,7 @@ fn is_quantized_alike(a: &Argument<'_>, b: &Argument<'_>) -> bool {
 }
 
 impl Operation for Concatenation {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         let (tensors, output) =
@@ -108,8 +106,7 @@ impl Operation for Concatenation {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (tensors, output) = (parts(call)?.0, call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let mut elements = Vec::with_capacity(tensors.len());
         for input in tensors {
             elements.push((as_output(input, output)?, input.lengths()?[self.axis]));

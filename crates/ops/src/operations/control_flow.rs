@@ -94,12 +94,7 @@ fn subgraph(argument: &Argument<'_>) -> Result<usize, Fault> {
 }
 
 impl Operation for ControlFlow {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::While => &WHILE,
-            _ => &IF,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&IF, &WHILE];
 
     /// The value of a `SUBGRAPH` argument is the subgraph's index, as 4 bytes, little endian.
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {

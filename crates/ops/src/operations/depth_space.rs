@@ -66,12 +66,7 @@ static SPACE_TO_DEPTH: Signature =
     Signature { operation: OperationType::SpaceToDepth, rows: ROWS, forms: FORMS };
 
 impl Operation for DepthSpace {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::SpaceToDepth => &SPACE_TO_DEPTH,
-            _ => &DEPTH_TO_SPACE,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&DEPTH_TO_SPACE, &SPACE_TO_DEPTH];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(4)?;
@@ -103,8 +98,7 @@ impl Operation for DepthSpace {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let source = (input.bytes()?, input.lengths_of()?);
         Ok(vec![match self.direction {
             Direction::DepthToSpace => self.blocks.widen(source, output, dimensions)?,
@@ -127,10 +121,8 @@ mod tests {
         dimensions: &[u32],
         block_size: i32,
     ) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(operation)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .int32s([block_size])
             .output(tensor(operand_type, []))
     }
@@ -211,7 +203,7 @@ mod tests {
         let shape = |operation, dimensions: &[u32], is_nchw| {
             let input = tensor(TensorFloat32, dimensions);
             let call = example(operation, TensorFloat32, &[1; 4], 2).bool(is_nchw);
-            call.with_input_to_come(0, input).shapes().unwrap().swap_remove(0)
+            call.with_input_to_come(0, input).shape()
         };
         let expected = Shape::new([Some(3), Some(10), None, Some(2)]);
         assert_eq!(shape(DepthToSpace, &[3, 5, 0, 8], false), expected);

@@ -27,9 +27,9 @@ use crate::operation::Operation;
 use crate::rules::activation_range;
 use crate::rules::convolution::{self, Connection, Convolution};
 use crate::rules::layout::Layout;
-use crate::rules::padding::Window2d;
+use crate::rules::padding::{Window2d, padded_forms};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Signature};
+use crate::signature::{Parameter, Signature};
 use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// DEPTHWISE_CONV_2D.
@@ -48,45 +48,23 @@ pub struct DepthwiseConv2d {
 static SIGNATURE: Signature = Signature {
     operation: OperationType::DepthwiseConv2d,
     rows: convolution::ROWS,
-    forms: &[
-        Form::new(
-            HalVersion::V1_0,
-            &[
-                Parameter::column("input", 0),
-                Parameter::column("filter", 1),
-                Parameter::column("bias", 2),
-                Parameter::int32("padding left"),
-                Parameter::int32("padding right"),
-                Parameter::int32("padding top"),
-                Parameter::int32("padding bottom"),
-                Parameter::int32("stride width"),
-                Parameter::int32("stride height"),
-                Parameter::int32("depth multiplier"),
-                Parameter::int32("activation"),
-                Parameter::bool("NCHW").trailing(HalVersion::V1_2),
-                Parameter::int32("dilation width").trailing(HalVersion::V1_2).defaults_to(1),
-                Parameter::int32("dilation height").defaults_to(1),
-            ],
-            &[Parameter::column("output", 0)],
-        ),
-        Form::new(
-            HalVersion::V1_0,
-            &[
-                Parameter::column("input", 0),
-                Parameter::column("filter", 1),
-                Parameter::column("bias", 2),
-                Parameter::int32("padding scheme"),
-                Parameter::int32("stride width"),
-                Parameter::int32("stride height"),
-                Parameter::int32("depth multiplier"),
-                Parameter::int32("activation"),
-                Parameter::bool("NCHW").trailing(HalVersion::V1_2),
-                Parameter::int32("dilation width").trailing(HalVersion::V1_2).defaults_to(1),
-                Parameter::int32("dilation height").defaults_to(1),
-            ],
-            &[Parameter::column("output", 0)],
-        ),
-    ],
+    forms: padded_forms!(
+        HalVersion::V1_0,
+        [
+            Parameter::column("input", 0),
+            Parameter::column("filter", 1),
+            Parameter::column("bias", 2)
+        ],
+        [
+            Parameter::int32("stride width"),
+            Parameter::int32("stride height"),
+            Parameter::int32("depth multiplier"),
+            Parameter::int32("activation"),
+            Parameter::bool("NCHW").trailing(HalVersion::V1_2),
+            Parameter::int32("dilation width").trailing(HalVersion::V1_2).defaults_to(1),
+            Parameter::int32("dilation height").defaults_to(1)
+        ]
+    ),
 };
 
 /// Whether the argument list is the one with explicit padding.
@@ -95,9 +73,7 @@ fn is_explicit(call: &Call<'_>) -> bool {
 }
 
 impl Operation for DepthwiseConv2d {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         convolution::since(call)
@@ -152,14 +128,10 @@ impl Operation for DepthwiseConv2d {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_refused, float, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use nnhal_hal::OperandSpec;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     fn int32s(length: u32, scale: f32) -> OperandSpec {
         OperandSpec::tensor_int32([length]).quantized(scale, 0)
@@ -270,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_the_shape_is_inferred() {
-        let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
+        let shape = |example: Example| example.shape();
         let input = |dimensions: &[u32]| implicit(2).with_input_to_come(0, float(dimensions));
         assert_eq!(shape(input(&[0, 1, 0, 2])), Shape::new([None, Some(1), None, Some(4)]));
         let unknown = implicit(2).with_input_to_come(1, float([]));
@@ -351,9 +323,6 @@ mod tests {
                 "output depth of the operation is 1073741824 * 2147483647, expected below 2^32",
             ),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 }

@@ -46,9 +46,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Dequantize {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);

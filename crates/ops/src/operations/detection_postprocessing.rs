@@ -123,9 +123,7 @@ fn threshold(argument: &Argument<'_>) -> Result<f32, Fault> {
 }
 
 impl Operation for DetectionPostprocessing {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for (index, rank) in [(0, 3), (1, 3), (2, 2)] {

@@ -49,9 +49,7 @@ impl Elu {
 }
 
 impl Operation for Elu {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self { alpha: call.input(1).f32()? })

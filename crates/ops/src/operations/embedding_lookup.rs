@@ -40,9 +40,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for EmbeddingLookup {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (lookups, values) = (call.input(0), call.input(1));
@@ -61,8 +59,7 @@ impl Operation for EmbeddingLookup {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (lookups, values, output) = (call.input(0), call.input(1), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = values.lengths()?;
         let rows = lengths.first().copied().unwrap_or(0);
         let pick = |row: i32| match usize::try_from(row) {
@@ -92,32 +89,29 @@ pub(super) fn with_first_length(shape: &Shape, length: Option<u32>) -> Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_since, tensor};
 
     /// A call on values 0, 1, 2 and so on.
     fn example(operand_type: OperandType, lookups: &[f64], dimensions: &[u32]) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(OperationType::EmbeddingLookup)
             .input(tensor(TensorInt32, [u32::try_from(lookups.len()).unwrap()]), lookups)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .output(tensor(operand_type, []))
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_0)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_3)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            let call = example(operand_type, &[0.0], &[1, 1]);
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-        }
+        assert_since(
+            [
+                (TensorFloat32, Some(HalVersion::V1_0)),
+                (TensorInt32, Some(HalVersion::V1_2)),
+                (TensorQuant8Asymm, Some(HalVersion::V1_2)),
+                (TensorFloat16, Some(HalVersion::V1_3)),
+                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+                (OperandType::TensorBool8, None),
+            ],
+            |operand_type| example(operand_type, &[0.0], &[1, 1]),
+        );
     }
 
     #[test]
@@ -162,9 +156,7 @@ mod tests {
             example(TensorFloat32, &[], &[1, 1])
                 .with_input_to_come(0, tensor(TensorInt32, lookups))
                 .with_input_to_come(1, tensor(TensorFloat32, values))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[5], &[0, 2, 0]), Shape::new([Some(5), Some(2), None]));
         assert_eq!(shape(&[], &[7, 2]), Shape::new([None, Some(2)]));

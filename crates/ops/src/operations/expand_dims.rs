@@ -13,11 +13,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// EXPAND_DIMS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,13 +25,7 @@ pub struct ExpandDims {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::ExpandDims,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[Parameter::column("input", 0), Parameter::int32("axis")],
@@ -43,9 +34,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for ExpandDims {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
@@ -72,8 +61,7 @@ impl Operation for ExpandDims {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![movement::copied(call.input(0).bytes()?, call.output(0), dimensions)?])
     }
 }
@@ -81,30 +69,20 @@ impl Operation for ExpandDims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
 
     fn example(operand_type: OperandType, dimensions: &[u32], axis: i32) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(OperationType::ExpandDims)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .int32s([axis])
             .output(tensor(operand_type, []))
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            assert_eq!(example(operand_type, &[1], 0).since().ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_2, |operand_type| example(operand_type, &[1], 0));
     }
 
     #[test]
@@ -146,9 +124,7 @@ mod tests {
         let shape = |dimensions: &[u32]| {
             example(TensorFloat32, &[1], 1)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[0, 3]), Shape::new([None, Some(1), Some(3)]));
         assert_eq!(shape(&[]), Shape::UNKNOWN);

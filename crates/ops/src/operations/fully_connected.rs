@@ -55,9 +55,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for FullyConnected {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         convolution::since(call)
@@ -82,8 +80,7 @@ impl Operation for FullyConnected {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, weights, bias, output) =
             (call.input(0), call.input(1), call.input(2), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [_, input_size] = weights.lengths_of()?;
         if output.is_float() {
             let (input, weights, bias) = (input.f32s()?, weights.f32s()?, bias.f32s()?);
@@ -142,14 +139,10 @@ pub(crate) fn rows_and_units(call: &Call<'_>) -> Result<[Option<u32>; 2], Fault>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, assert_close, tensor};
+    use crate::operations::testing::{Example, assert_close, assert_refused, float, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// Two rows of three under two units: `1 x + 2 y + 3 z + 10` and `x - y + 20`.
     fn example() -> Example {
@@ -216,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_the_shape_is_inferred() {
-        let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
+        let shape = |example: Example| example.shape();
         let input = |dimensions: &[u32]| example().with_input_to_come(0, float(dimensions));
         assert_eq!(shape(input(&[0, 3])), Shape::new([None, Some(2)]));
         assert_eq!(shape(input(&[])), Shape::new([None, Some(2)]));
@@ -310,10 +303,7 @@ mod tests {
                 "expected rows of 3 elements, below 2^32 of them",
             ),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 
     proptest! {

@@ -14,11 +14,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// GATHER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,13 +26,7 @@ pub struct Gather {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Gather,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[
@@ -48,9 +39,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Gather {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
@@ -73,8 +62,7 @@ impl Operation for Gather {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, indexes, output) = (call.input(0), call.input(2), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         let length = lengths[self.axis];
         let pick = |index: i32| match usize::try_from(index) {
@@ -95,7 +83,9 @@ impl Operation for Gather {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(
@@ -104,10 +94,8 @@ mod tests {
         axis: i32,
         indexes: (&[u32], &[f64]),
     ) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(OperationType::Gather)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .int32s([axis])
             .input(tensor(TensorInt32, indexes.0), indexes.1)
             .output(tensor(operand_type, []))
@@ -115,18 +103,7 @@ mod tests {
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            let call = example(operand_type, &[1], 0, (&[1], &[0.0]));
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_2, |operand_type| example(operand_type, &[1], 0, (&[1], &[0.0])));
     }
 
     #[test]
@@ -186,9 +163,7 @@ mod tests {
             example(TensorFloat32, &[1], -1, (&[1], &[0.0]))
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
                 .with_input_to_come(2, tensor(TensorInt32, indexes))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[0, 3], &[4, 0]), Shape::new([None, Some(4), None]));
         assert_eq!(shape(&[2, 3], &[]), Shape::UNKNOWN);

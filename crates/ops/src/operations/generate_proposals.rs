@@ -101,9 +101,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for GenerateProposals {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for (index, rank) in [(0, 4), (1, 4), (2, 2), (3, 2)] {

@@ -26,9 +26,9 @@ use crate::operation::Operation;
 use crate::rules::activation_range;
 use crate::rules::convolution::{self, Connection, Convolution};
 use crate::rules::layout::Layout;
-use crate::rules::padding::Window2d;
+use crate::rules::padding::{Window2d, padded_forms};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Signature};
+use crate::signature::{Parameter, Signature};
 use nnhal_hal::{FusedActivation, HalVersion, OperationType};
 
 /// GROUPED_CONV_2D.
@@ -47,47 +47,25 @@ pub struct GroupedConv2d {
 static SIGNATURE: Signature = Signature {
     operation: OperationType::GroupedConv2d,
     rows: convolution::ROWS,
-    forms: &[
-        Form::new(
-            HalVersion::V1_2,
-            &[
-                Parameter::column("input", 0),
-                Parameter::column("filter", 1),
-                Parameter::column("bias", 2),
-                Parameter::int32("padding left"),
-                Parameter::int32("padding right"),
-                Parameter::int32("padding top"),
-                Parameter::int32("padding bottom"),
-                Parameter::int32("stride width"),
-                Parameter::int32("stride height"),
-                Parameter::int32("groups"),
-                Parameter::int32("activation"),
-                Parameter::bool("NCHW"),
-            ],
-            &[Parameter::column("output", 0)],
-        ),
-        Form::new(
-            HalVersion::V1_2,
-            &[
-                Parameter::column("input", 0),
-                Parameter::column("filter", 1),
-                Parameter::column("bias", 2),
-                Parameter::int32("padding scheme"),
-                Parameter::int32("stride width"),
-                Parameter::int32("stride height"),
-                Parameter::int32("groups"),
-                Parameter::int32("activation"),
-                Parameter::bool("NCHW"),
-            ],
-            &[Parameter::column("output", 0)],
-        ),
-    ],
+    forms: padded_forms!(
+        HalVersion::V1_2,
+        [
+            Parameter::column("input", 0),
+            Parameter::column("filter", 1),
+            Parameter::column("bias", 2)
+        ],
+        [
+            Parameter::int32("stride width"),
+            Parameter::int32("stride height"),
+            Parameter::int32("groups"),
+            Parameter::int32("activation"),
+            Parameter::bool("NCHW")
+        ]
+    ),
 };
 
 impl Operation for GroupedConv2d {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         convolution::validate(call, 0)
@@ -144,15 +122,11 @@ impl Operation for GroupedConv2d {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_refused, float, tensor};
     use HalVersion::{V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use nnhal_hal::{OperandSpec, OperandType};
     use proptest::prelude::*;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     fn int32s(length: u32, scale: f32) -> OperandSpec {
         OperandSpec::tensor_int32([length]).quantized(scale, 0)
@@ -216,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_the_shape_is_inferred() {
-        let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
+        let shape = |example: Example| example.shape();
         let input = implicit(2).with_input_to_come(0, float([0, 1, 0, 4]));
         assert_eq!(shape(input), Shape::new([None, Some(1), None, Some(4)]));
         let filter = implicit(2).with_input_to_come(1, float([]));
@@ -286,10 +260,7 @@ mod tests {
                 "number of arguments of the operation is 11 inputs and 1 outputs",
             ),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 
     fn images() -> impl Strategy<Value = Vec<f64>> {

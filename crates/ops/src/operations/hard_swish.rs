@@ -50,9 +50,7 @@ impl HardSwish {
 }
 
 impl Operation for HardSwish {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)

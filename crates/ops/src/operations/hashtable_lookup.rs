@@ -47,9 +47,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for HashtableLookup {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (keys, values) = (call.input(1), call.input(2));
@@ -73,8 +71,7 @@ impl Operation for HashtableLookup {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (keys, values) = (call.input(1), call.input(2));
         let (output, hits) = (call.output(0), call.output(1));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let table = keys.i32s()?;
         let mut unordered = None;
         call.each(table.windows(2).filter(|pair| pair[0] > pair[1]), |pair| {

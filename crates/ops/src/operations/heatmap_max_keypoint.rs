@@ -56,9 +56,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for HeatmapMaxKeypoint {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(4)?;

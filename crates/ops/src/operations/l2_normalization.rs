@@ -51,9 +51,7 @@ static SIGNATURE: Signature = Signature {
 const LEAST_LENGTH: f64 = 1e-6;
 
 impl Operation for L2Normalization {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         Since::ALWAYS.and(
@@ -118,7 +116,7 @@ impl Operation for L2Normalization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, assert_close, tensor};
+    use crate::operations::testing::{Example, assert_close, assert_refused, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use nnhal_hal::OperandSpec;
@@ -226,10 +224,7 @@ mod tests {
             ),
             (two().int32s([0, 0]), "number of arguments of the operation is 3 inputs"),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 
     proptest! {

@@ -61,9 +61,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for LocalResponseNormalization {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         Since::ALWAYS.and(
@@ -120,7 +118,7 @@ impl Operation for LocalResponseNormalization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, assert_close, tensor};
+    use crate::operations::testing::{Example, assert_close, assert_refused, tensor};
     use HalVersion::{V1_0, V1_2};
     use nnhal_hal::OperandSpec;
 
@@ -205,9 +203,6 @@ mod tests {
                 "type of input 0 (input) is TENSOR_QUANT8_ASYMM",
             ),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 }

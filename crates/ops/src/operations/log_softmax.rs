@@ -43,9 +43,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for LogSoftmax {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let beta = decode_beta(call.input(1))?;

@@ -47,13 +47,7 @@ static NOT: Signature =
     Signature { operation: OperationType::LogicalNot, rows: ROWS, forms: UNARY };
 
 impl Operation for Logical {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::LogicalOr => &OR,
-            OperationType::LogicalNot => &NOT,
-            _ => &AND,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&AND, &OR, &NOT];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match call.operation() {

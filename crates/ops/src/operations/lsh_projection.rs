@@ -73,9 +73,7 @@ static SIGNATURE: Signature = Signature {
 const MOST_BITS: u32 = i32::BITS;
 
 impl Operation for LshProjection {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (seeds, input) = (call.input(0), call.input(1));
@@ -130,8 +128,7 @@ impl Operation for LshProjection {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (seeds, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [_, bits_of_each] = seeds.known_lengths_of()?;
         let bits_of_each = bits_of_each.ok_or_else(|| seeds.not_known("dimensions"))?;
         let weights = call.optional(2).map(Argument::f32s).transpose()?;

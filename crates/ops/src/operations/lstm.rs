@@ -89,9 +89,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Lstm {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         ARGUMENTS.validate(call)
@@ -144,7 +142,7 @@ impl Operation for Lstm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_refused, float, tensor};
     use crate::rules::lstm_arguments::testing::{
         INPUT_GATE, PEEPHOLES, PROJECTION, PROJECTION_BIAS, Plan,
     };
@@ -152,10 +150,6 @@ mod tests {
     use nnhal_hal::OperandSpec;
 
     const FLOAT32: [OperandType; 2] = [TensorFloat32, Float32];
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// All weights and biases are 0, but those of the cell gate's bias, which are 2. The state before
     /// is 0, the cell before 4. Without activation.
@@ -377,10 +371,7 @@ mod tests {
             ),
             (plain().omitted(float([1])), "number of arguments of the operation is 24 inputs"),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::rules::requantize::requantized;
 use crate::rules::wide::{is_wide, stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Row, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// MAXIMUM or MINIMUM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,13 +30,7 @@ pub enum MaximumMinimum {
     Minimum,
 }
 
-const ROWS: &[Row] = &[
-    Row::new(HalVersion::V1_2, &[OperandType::TensorFloat32]),
-    Row::new(HalVersion::V1_2, &[OperandType::TensorFloat16]),
-    Row::new(HalVersion::V1_2, &[OperandType::TensorInt32]),
-    Row::new(HalVersion::V1_2, &[OperandType::TensorQuant8Asymm]),
-    Row::new(HalVersion::V1_3, &[OperandType::TensorQuant8AsymmSigned]),
-];
+const ROWS: &[Row] = NUMBERS_SINCE_1_2;
 pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input0", 0), Parameter::column("input1", 0)],
@@ -49,12 +43,7 @@ static MINIMUM: Signature =
     Signature { operation: OperationType::Minimum, rows: ROWS, forms: FORMS };
 
 impl Operation for MaximumMinimum {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::Minimum => &MINIMUM,
-            _ => &MAXIMUM,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&MAXIMUM, &MINIMUM];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match call.definition() {
@@ -113,12 +102,11 @@ impl Operation for MaximumMinimum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
-    use OperandType::{
-        TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-    };
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32};
     use OperationType::{Maximum, Minimum};
     use nnhal_hal::OperandSpec;
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     fn example(
@@ -133,19 +121,10 @@ mod tests {
     #[test]
     fn model_25_each_type_came_with_its_version() {
         for operation in [Maximum, Minimum] {
-            for (operand_type, since) in [
-                (TensorFloat32, Some(HalVersion::V1_2)),
-                (TensorFloat16, Some(HalVersion::V1_2)),
-                (TensorInt32, Some(HalVersion::V1_2)),
-                (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-                (OperandType::TensorBool8, None),
-            ] {
+            assert_since(SINCE_1_2, |operand_type| {
                 let five = tensor(operand_type, [1; 5]);
-                let call = example(operation, (five.clone(), &[0.0]), (five, &[0.0]));
-                assert_eq!(call.since().ok(), since, "{operation} {operand_type}");
-                assert_eq!(call.run().is_ok(), since.is_some());
-            }
+                example(operation, (five.clone(), &[0.0]), (five, &[0.0]))
+            });
         }
     }
 

@@ -63,9 +63,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for MirrorPad {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
@@ -108,8 +106,7 @@ impl Operation for MirrorPad {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         let strides = movement::strides(&lengths);
         let offset = |axis: usize, index| {

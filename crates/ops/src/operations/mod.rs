@@ -54,7 +54,10 @@ macro_rules! operations {
         pub fn signature(operation: OperationType) -> Option<&'static Signature> {
             match ExtensionOperation::of(operation) {
                 Some(extended) => Some(extended.signature()),
-                None => dispatch!(operation, Known => Some(Known::signature(operation)), None),
+                None => dispatch!(operation, Known => Known::SIGNATURES, &[])
+                    .iter()
+                    .copied()
+                    .find(|signature| signature.operation == operation),
             }
         }
 

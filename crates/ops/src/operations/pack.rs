@@ -55,9 +55,7 @@ fn common_shape(call: &Call<'_>) -> Result<Shape, Fault> {
 }
 
 impl Operation for Pack {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for input in tensors(call) {
@@ -93,8 +91,7 @@ impl Operation for Pack {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let mut parts = Vec::with_capacity(tensors(call).len());
         for input in tensors(call) {
             parts.push((input.bytes()?, 1));

@@ -18,7 +18,7 @@ use crate::operation::Operation;
 use crate::rules::border::{self, Border};
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Row, Signature};
 use OperandType::{
     Float16, Float32, Int32, TensorFloat16, TensorFloat32, TensorQuant8Asymm,
     TensorQuant8AsymmSigned,
@@ -36,12 +36,7 @@ pub struct Pad {
 
 static PAD: Signature = Signature {
     operation: OperationType::Pad,
-    rows: &[
-        Row::new(HalVersion::V1_1, &[TensorFloat32]),
-        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_1,
     forms: &[Form::new(
         HalVersion::V1_1,
         &[Parameter::column("input", 0), Parameter::tensor_int32("paddings")],
@@ -69,12 +64,7 @@ static PAD_V2: Signature = Signature {
 };
 
 impl Operation for Pad {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::PadV2 => &PAD_V2,
-            _ => &PAD,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&PAD, &PAD_V2];
 
     fn since(call: &Call<'_>) -> Since {
         border::since(call.input(0))
@@ -112,8 +102,7 @@ impl Operation for Pad {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let output =
             border::laid(call.input(0), &self.borders, &self.element, call.output(0), dimensions)?;
         Ok(vec![output])
@@ -284,9 +273,7 @@ mod tests {
         let shape = |dimensions: &[u32]| {
             example(TensorFloat32, &[1, 1], &[[1, 2], [3, 4]], None)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[5, 0]), Shape::new([Some(8), None]));
         assert_eq!(shape(&[]), Shape::of_rank(2));

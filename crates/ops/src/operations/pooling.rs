@@ -26,7 +26,7 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::activation_range;
 use crate::rules::layout::Layout;
-use crate::rules::padding::{Slide, Window2d};
+use crate::rules::padding::{Slide, Window2d, padded_forms};
 use crate::rules::real;
 use crate::rules::requantize::saturate;
 use crate::shape::Shape;
@@ -59,39 +59,18 @@ pub struct Pooling {
     pub layout: Layout,
 }
 
-const FORMS: &[Form] = &[
-    Form::new(
-        HalVersion::V1_0,
-        &[
-            Parameter::column("input", 0),
-            Parameter::int32("padding left"),
-            Parameter::int32("padding right"),
-            Parameter::int32("padding top"),
-            Parameter::int32("padding bottom"),
-            Parameter::int32("stride width"),
-            Parameter::int32("stride height"),
-            Parameter::int32("filter width"),
-            Parameter::int32("filter height"),
-            Parameter::int32("activation"),
-            Parameter::bool("NCHW").trailing(HalVersion::V1_2),
-        ],
-        &[Parameter::column("output", 0)],
-    ),
-    Form::new(
-        HalVersion::V1_0,
-        &[
-            Parameter::column("input", 0),
-            Parameter::int32("padding scheme"),
-            Parameter::int32("stride width"),
-            Parameter::int32("stride height"),
-            Parameter::int32("filter width"),
-            Parameter::int32("filter height"),
-            Parameter::int32("activation"),
-            Parameter::bool("NCHW").trailing(HalVersion::V1_2),
-        ],
-        &[Parameter::column("output", 0)],
-    ),
-];
+const FORMS: &[Form] = padded_forms!(
+    HalVersion::V1_0,
+    [Parameter::column("input", 0)],
+    [
+        Parameter::int32("stride width"),
+        Parameter::int32("stride height"),
+        Parameter::int32("filter width"),
+        Parameter::int32("filter height"),
+        Parameter::int32("activation"),
+        Parameter::bool("NCHW").trailing(HalVersion::V1_2)
+    ]
+);
 
 const FLOAT32: Row = Row::new(HalVersion::V1_0, &[OperandType::TensorFloat32]);
 const FLOAT16: Row = Row::new(HalVersion::V1_2, &[OperandType::TensorFloat16]);
@@ -110,13 +89,7 @@ static L2: Signature =
     Signature { operation: OperationType::L2Pool2d, rows: FLOAT_ROWS, forms: FORMS };
 
 impl Operation for Pooling {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::MaxPool2d => &MAX,
-            OperationType::L2Pool2d => &L2,
-            _ => &AVERAGE,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&AVERAGE, &MAX, &L2];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));
@@ -150,8 +123,7 @@ impl Operation for Pooling {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![if output.is_float() {
             let range = activation_range::real(self.activation);
             let elements = self.pool(call, &dimensions, input.f32s()?, |seen| {
@@ -249,7 +221,7 @@ impl Pooling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, assert_close, tensor};
+    use crate::operations::testing::{Example, assert_close, assert_refused, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use OperationType::{AveragePool2d, L2Pool2d, MaxPool2d};
@@ -383,7 +355,7 @@ mod tests {
         let example = implicit(MaxPool2d, 1, [2, 2]);
         let with = |dimensions: &[u32]| {
             let spec = OperandSpec::tensor_float32(dimensions);
-            example.clone().with_input_to_come(0, spec).shapes().unwrap().swap_remove(0)
+            example.clone().with_input_to_come(0, spec).shape()
         };
         assert_eq!(with(&[0, 3, 0, 1]), Shape::new([None, Some(3), None, Some(1)]));
         assert_eq!(with(&[]), Shape::of_rank(4));
@@ -462,10 +434,7 @@ mod tests {
                 "number of arguments of the operation is 12 inputs and 1 outputs",
             ),
         ];
-        for (example, reason) in table {
-            let refusal = example.refusal();
-            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
-        }
+        assert_refused(&table);
     }
 
     #[test]

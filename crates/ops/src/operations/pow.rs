@@ -43,9 +43,7 @@ impl Pow {
 }
 
 impl Operation for Pow {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
@@ -68,7 +66,7 @@ impl Operation for Pow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, assert_close, tensor};
+    use crate::operations::testing::{Example, assert_close, assert_since, tensor};
     use OperandType::{TensorFloat16, TensorFloat32};
     use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
@@ -83,17 +81,18 @@ mod tests {
 
     #[test]
     fn model_25_both_types_came_with_1_2() {
-        for (operand_type, since) in [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (OperandType::TensorInt32, None),
-            (OperandType::TensorQuant8Asymm, None),
-        ] {
-            let five = tensor(operand_type, [1; 5]);
-            let call = example((five.clone(), &[1.0]), (five, &[1.0]));
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-            assert_eq!(call.run().is_ok(), since.is_some());
-        }
+        assert_since(
+            [
+                (TensorFloat32, Some(HalVersion::V1_2)),
+                (TensorFloat16, Some(HalVersion::V1_2)),
+                (OperandType::TensorInt32, None),
+                (OperandType::TensorQuant8Asymm, None),
+            ],
+            |operand_type| {
+                let five = tensor(operand_type, [1; 5]);
+                example((five.clone(), &[1.0]), (five, &[1.0]))
+            },
+        );
     }
 
     #[test]

@@ -38,9 +38,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Quantize {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)

@@ -121,9 +121,7 @@ fn cells(argument: &Argument<'_>) -> Result<Vec<i16>, Fault> {
 }
 
 impl Operation for Quantized16bitLstm {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         for argument in [call.input(0), call.input(14), call.output(1)] {

@@ -112,9 +112,7 @@ fn decode_scale(argument: &Argument<'_>) -> Result<f32, Fault> {
 }
 
 impl Operation for QuantizedLstm {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let cell = call.input(ARGUMENTS.cell_state());

@@ -52,9 +52,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for RandomMultinomial {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(2)?;
@@ -73,8 +71,7 @@ impl Operation for RandomMultinomial {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (logits, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| logits.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let key = key(call.input(2))?;
         let [batches, classes] = logits.lengths_of()?;
         let elements = logits.f32s()?;

@@ -45,9 +45,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Rank {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)

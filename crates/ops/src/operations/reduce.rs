@@ -29,7 +29,7 @@ use crate::operation::Operation;
 use crate::rules::wide::{is_wide, stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Row, Signature};
 use OperandType::{
     TensorBool8, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
@@ -90,16 +90,8 @@ const ORDERED_ROWS: &[Row] = &[
     Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
 ];
 
-static MEAN: Signature = Signature {
-    operation: OperationType::Mean,
-    rows: &[
-        Row::new(HalVersion::V1_1, &[TensorFloat32]),
-        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
-    forms: MEAN_FORM,
-};
+static MEAN: Signature =
+    Signature { operation: OperationType::Mean, rows: NUMBERS_SINCE_1_1, forms: MEAN_FORM };
 
 const fn signature(operation: OperationType, rows: &'static [Row]) -> Signature {
     Signature { operation, rows, forms: FORM }
@@ -113,17 +105,7 @@ static PROD: Signature = signature(OperationType::ReduceProd, FLOAT_ROWS);
 static SUM: Signature = signature(OperationType::ReduceSum, FLOAT_ROWS);
 
 impl Operation for Reduce {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::ReduceAll => &ALL,
-            OperationType::ReduceAny => &ANY,
-            OperationType::ReduceMax => &MAX,
-            OperationType::ReduceMin => &MIN,
-            OperationType::ReduceProd => &PROD,
-            OperationType::ReduceSum => &SUM,
-            _ => &MEAN,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&MEAN, &ALL, &ANY, &MAX, &MIN, &PROD, &SUM];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));
@@ -168,8 +150,7 @@ impl Operation for Reduce {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| input.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         // Every input element belongs to the output element that it would be broadcast from.
         let kept = self.with_axes_of_length_1(&lengths, 1);
@@ -316,9 +297,7 @@ mod tests {
         keep_dims: bool,
     ) -> Example {
         let output = OperandSpec { dimensions: vec![], ..input.clone() };
-        let axis_list = tensor(OperandType::TensorInt32, [u32::try_from(axes.len()).unwrap()]);
-        let axes: Vec<f64> = axes.iter().copied().map(f64::from).collect();
-        let call = Example::new(operation).input(input, elements).input(axis_list, &axes);
+        let call = Example::new(operation).input(input, elements).list(axes);
         let call = match operation {
             Mean => call.int32s([i32::from(keep_dims)]),
             _ => call.bool(keep_dims),
@@ -420,9 +399,7 @@ mod tests {
         let shapes = |dimensions: &[u32], keep_dims| {
             example(ReduceSum, tensor(TensorFloat32, [1, 1, 1]), &[0.0], &[-1], keep_dims)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shapes(&[2, 0, 0], true), Shape::new([Some(2), None, Some(1)]));
         assert_eq!(shapes(&[2, 0, 0], false), Shape::new([Some(2), None]));

@@ -47,9 +47,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Reshape {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=call.input(0).most_axes(4))?;
@@ -101,8 +99,7 @@ impl Operation for Reshape {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![movement::copied(call.input(0).bytes()?, call.output(0), dimensions)?])
     }
 }
@@ -110,34 +107,31 @@ impl Operation for Reshape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, assert_since, tensor};
     use OperationType::Reshape as RESHAPE;
     use proptest::prelude::*;
 
     /// A call with elements 0, 1, 2 and so on.
     fn example(operand_type: OperandType, dimensions: &[u32], shape: &[i32]) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
-        let values: Vec<f64> = shape.iter().copied().map(f64::from).collect();
         Example::new(RESHAPE)
-            .input(tensor(operand_type, dimensions), &elements)
-            .input(tensor(TensorInt32, [u32::try_from(shape.len()).unwrap()]), &values)
+            .counted(tensor(operand_type, dimensions))
+            .list(shape)
             .output(tensor(operand_type, []))
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_0)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_0)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (TensorInt32, Some(HalVersion::FeatureLevel6)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            assert_eq!(example(operand_type, &[1], &[1]).since().ok(), since, "{operand_type}");
-        }
+        assert_since(
+            [
+                (TensorFloat32, Some(HalVersion::V1_0)),
+                (TensorQuant8Asymm, Some(HalVersion::V1_0)),
+                (TensorFloat16, Some(HalVersion::V1_2)),
+                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+                (TensorInt32, Some(HalVersion::FeatureLevel6)),
+                (OperandType::TensorBool8, None),
+            ],
+            |operand_type| example(operand_type, &[1], &[1]),
+        );
     }
 
     #[test]

@@ -165,12 +165,7 @@ fn decode_size(width: &Argument<'_>, height: &Argument<'_>) -> Result<Size, Faul
 }
 
 impl Operation for Resize {
-    fn signature(operation: OperationType) -> &'static Signature {
-        match operation {
-            OperationType::ResizeNearestNeighbor => &NEAREST_NEIGHBOR,
-            _ => &BILINEAR,
-        }
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&BILINEAR, &NEAREST_NEIGHBOR];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));
@@ -205,8 +200,7 @@ impl Operation for Resize {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let sizes = Sizes {
             input: self.layout.to_nhwc(input.lengths_of()?),
             output: self.layout.to_nhwc([0, 1, 2, 3].map(|axis: usize| dimensions[axis] as usize)),

@@ -43,9 +43,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Reverse {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, axis) = (call.input(0), call.input(1));
@@ -90,10 +88,8 @@ mod tests {
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(operand_type: OperandType, dimensions: &[u32], axis: i32) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         Example::new(OperationType::Reverse)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .input(tensor(TensorInt32, [1]), &[f64::from(axis)])
             .output(tensor(operand_type, []))
     }

@@ -58,9 +58,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Rnn {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self { activation: Activation::decode(call.input(5))? })
@@ -93,13 +91,8 @@ impl Operation for Rnn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use HalVersion::{V1_0, V1_2};
-    use nnhal_hal::OperandSpec;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// Two rows of two numbers, three units; everything has a value of its own.
     fn example(operand_type: OperandType, activation: i32) -> Example {

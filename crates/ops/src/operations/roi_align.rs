@@ -69,9 +69,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for RoiAlign {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         regions::validate(call)
@@ -91,8 +89,7 @@ impl Operation for RoiAlign {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
         let layout = self.grid.layout;
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| input.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let mut averages: Vec<f32> = output.allocate(&dimensions)?;
         let lengths = layout.to_nhwc(input.lengths_of()?);
         let [_, height, width, depth] = lengths;

@@ -64,9 +64,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for RoiPooling {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         regions::validate(call)?;
@@ -84,8 +82,7 @@ impl Operation for RoiPooling {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| input.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let regions = self.grid.regions(call)?;
         let lengths = self.grid.layout.to_nhwc(input.lengths_of()?);
         let out_lengths = [0, 1, 2, 3].map(|axis| dimensions[axis] as usize);

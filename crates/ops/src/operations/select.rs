@@ -16,11 +16,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::requantize::requantized;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorBool8, TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm,
-    TensorQuant8AsymmSigned,
-};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use OperandType::TensorBool8;
 use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// SELECT.
@@ -29,13 +26,7 @@ pub struct Select;
 
 static SIGNATURE: Signature = Signature {
     operation: OperationType::Select,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[
@@ -48,9 +39,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Select {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
@@ -91,7 +80,8 @@ fn choose<T>(conditions: &[bool], then: Vec<T>, otherwise: Vec<T>) -> impl Itera
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32};
     use nnhal_hal::OperandSpec;
 
     fn example(
@@ -109,19 +99,10 @@ mod tests {
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        for (operand_type, since) in [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (TensorBool8, None),
-        ] {
+        assert_since(SINCE_1_2, |operand_type| {
             let five = tensor(operand_type, [1; 5]);
-            let call = example(&[1.0], (five.clone(), &[1.0]), (five, &[0.0]));
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-            assert_eq!(call.run().is_ok(), since.is_some());
-        }
+            example(&[1.0], (five.clone(), &[1.0]), (five, &[0.0]))
+        });
     }
 
     #[test]

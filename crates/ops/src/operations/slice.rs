@@ -14,11 +14,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// SLICE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,13 +28,7 @@ pub struct Slice {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Slice,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[
@@ -50,9 +41,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Slice {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
@@ -118,8 +107,7 @@ impl Operation for Slice {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let strides = movement::strides(&input.lengths()?);
         let offset = |axis: usize, index| (self.begins[axis] as usize + index) * strides[axis];
         Ok(vec![movement::moved(input.bytes()?, output, dimensions, offset)?])
@@ -129,7 +117,9 @@ impl Operation for Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(
@@ -138,31 +128,16 @@ mod tests {
         begins: &[i32],
         sizes: &[i32],
     ) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
-        let call =
-            Example::new(OperationType::Slice).input(tensor(operand_type, dimensions), &elements);
-        let numbers = |call: Example, numbers: &[i32]| {
-            let values: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
-            call.input(tensor(TensorInt32, [u32::try_from(numbers.len()).unwrap()]), &values)
-        };
-        numbers(numbers(call, begins), sizes).output(tensor(operand_type, []))
+        Example::new(OperationType::Slice)
+            .counted(tensor(operand_type, dimensions))
+            .list(begins)
+            .list(sizes)
+            .output(tensor(operand_type, []))
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            let found = example(operand_type, &[1], &[0], &[1]).since();
-            assert_eq!(found.ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_2, |operand_type| example(operand_type, &[1], &[0], &[1]));
     }
 
     #[test]
@@ -218,9 +193,7 @@ mod tests {
         let shape = |dimensions: &[u32]| {
             example(TensorFloat32, &[9, 9], &[1, 2], &[3, -1])
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[0, 5]), Shape::known([3, 3]));
         assert_eq!(shape(&[4, 0]), Shape::new([Some(3), None]));

@@ -73,9 +73,7 @@ fn normalize(call: &Call<'_>, slice: &mut [f64], beta: f64) -> Result<(), Fault>
 }
 
 impl Operation for Softmax {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn since(call: &Call<'_>) -> Since {
         let other_rank = call.input(0).shape.rank().is_some_and(|rank| rank != 2 && rank != 4);

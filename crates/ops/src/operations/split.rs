@@ -14,11 +14,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// SPLIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,13 +28,7 @@ pub struct Split {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Split,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[
@@ -50,9 +41,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Split {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
@@ -100,14 +89,14 @@ impl Operation for Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(operand_type: OperandType, dimensions: &[u32], axis: i32, parts: i32) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         let call = Example::new(OperationType::Split)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .int32s([axis, parts]);
         (0..parts.max(1)).fold(call, |call, _| call.output(tensor(operand_type, [])))
     }
@@ -118,18 +107,7 @@ mod tests {
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ];
-        for (operand_type, since) in expected {
-            let found = example(operand_type, &[3], 0, 3).since();
-            assert_eq!(found.ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_2, |operand_type| example(operand_type, &[3], 0, 3));
     }
 
     #[test]

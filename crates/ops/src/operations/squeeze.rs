@@ -15,9 +15,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// SQUEEZE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,12 +27,7 @@ pub struct Squeeze {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Squeeze,
-    rows: &[
-        Row::new(HalVersion::V1_1, &[TensorFloat32]),
-        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_1,
     forms: &[Form::new(
         HalVersion::V1_1,
         &[Parameter::column("input", 0), Parameter::tensor_int32("axes").omittable()],
@@ -42,9 +36,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Squeeze {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=call.input(0).most_axes(4))?;
@@ -81,8 +73,7 @@ impl Operation for Squeeze {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![movement::copied(call.input(0).bytes()?, call.output(0), dimensions)?])
     }
 }
@@ -90,37 +81,23 @@ impl Operation for Squeeze {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_1, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
 
     fn example(operand_type: OperandType, dimensions: &[u32], axes: Option<&[i32]>) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         let call = Example::new(OperationType::Squeeze)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .output(tensor(operand_type, []));
-        let of_axes =
-            |length: usize| tensor(OperandType::TensorInt32, [u32::try_from(length).unwrap()]);
         match axes {
-            None => call.omitted(of_axes(0)),
-            Some(axes) => {
-                let values: Vec<f64> = axes.iter().copied().map(f64::from).collect();
-                call.input(of_axes(axes.len()), &values)
-            }
+            None => call.omitted(tensor(OperandType::TensorInt32, [0])),
+            Some(axes) => call.list(axes),
         }
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_1)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_1)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorInt32, None),
-        ];
-        for (operand_type, since) in expected {
-            assert_eq!(example(operand_type, &[1], None).since().ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_1, |operand_type| example(operand_type, &[1], None));
     }
 
     #[test]
@@ -164,9 +141,7 @@ mod tests {
         let shape = |dimensions: &[u32], axes| {
             example(TensorFloat32, &[1], axes)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         // A length that is not known decides whether the axis goes.
         assert_eq!(shape(&[1, 0, 3], None), Shape::UNKNOWN);

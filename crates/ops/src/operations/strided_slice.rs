@@ -20,9 +20,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// STRIDED_SLICE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,12 +45,7 @@ pub struct Span {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::StridedSlice,
-    rows: &[
-        Row::new(HalVersion::V1_1, &[TensorFloat32]),
-        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_1,
     forms: &[Form::new(
         HalVersion::V1_1,
         &[
@@ -68,9 +62,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for StridedSlice {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
@@ -129,8 +121,7 @@ impl Operation for StridedSlice {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.dimensions()?;
         // First with all axes, then without those that go: they have one element each.
         let (mut counts, mut firsts) = (Vec::new(), Vec::new());
@@ -182,7 +173,9 @@ fn of_length(argument: &Argument<'_>, count: usize) -> Result<Vec<i32>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_1, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     /// A call on elements 0, 1, 2 and so on, without masks.
@@ -193,17 +186,13 @@ mod tests {
         ends: &[i32],
         strides: &[i32],
     ) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
-        let call = Example::new(OperationType::StridedSlice)
-            .input(tensor(operand_type, dimensions), &elements);
-        let numbers = |call: Example, numbers: &[i32]| {
-            let values: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
-            let length = u32::try_from(numbers.len()).unwrap();
-            call.input(tensor(OperandType::TensorInt32, [length]), &values)
-        };
-        let call = [begins, ends, strides].into_iter().fold(call, numbers);
-        call.int32s([0, 0, 0]).output(tensor(operand_type, []))
+        Example::new(OperationType::StridedSlice)
+            .counted(tensor(operand_type, dimensions))
+            .list(begins)
+            .list(ends)
+            .list(strides)
+            .int32s([0, 0, 0])
+            .output(tensor(operand_type, []))
     }
 
     /// What is taken of the elements 0 to 4.
@@ -213,17 +202,7 @@ mod tests {
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_1)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_1)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorInt32, None),
-        ];
-        for (operand_type, since) in expected {
-            let call = example(operand_type, &[1], &[0], &[1], &[1]);
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_1, |operand_type| example(operand_type, &[1], &[0], &[1], &[1]));
     }
 
     #[test]
@@ -329,9 +308,7 @@ mod tests {
             example(TensorFloat32, &[1, 1], &[0, 1], &[9, 2], &[2, 1])
                 .with_int32(6, shrink_mask)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[7, 0], 0), Shape::new([Some(4), None]));
         assert_eq!(shape(&[7, 0], 2), Shape::known([4]));

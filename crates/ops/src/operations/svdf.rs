@@ -85,9 +85,7 @@ impl Svdf {
 }
 
 impl Operation for Svdf {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self { rank: call.input(5).positive()?, activation: Activation::decode(call.input(6))? })
@@ -170,13 +168,8 @@ impl Operation for Svdf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use HalVersion::{V1_0, V1_2};
-    use nnhal_hal::OperandSpec;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// Two rows of two numbers, four filters that remember three results, two of them to a unit.
     fn example(operand_type: OperandType) -> Example {

@@ -83,6 +83,11 @@ pub fn tensor(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> Ope
     }
 }
 
+/// A tensor of float32.
+pub fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
+    OperandSpec::tensor_float32(dimensions)
+}
+
 impl Example {
     /// A call without arguments.
     pub fn new(operation: OperationType) -> Self {
@@ -93,6 +98,20 @@ impl Example {
     pub fn input(mut self, spec: OperandSpec, elements: &[f64]) -> Self {
         self.inputs.push(Given::known(spec, elements));
         self
+    }
+
+    /// One more input with the elements 0, 1, 2 and so on.
+    pub fn counted(self, spec: OperandSpec) -> Self {
+        let count: u32 = spec.dimensions.iter().product();
+        let elements: Vec<f64> = (0..count).map(f64::from).collect();
+        self.input(spec, &elements)
+    }
+
+    /// One more input: a list of `TENSOR_INT32`.
+    pub fn list(self, numbers: &[i32]) -> Self {
+        let elements: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
+        let length = u32::try_from(numbers.len()).expect("a short list");
+        self.input(OperandSpec::tensor_int32([length]), &elements)
     }
 
     /// One more input, known as a model knows it. A dimension of 0 means unknown.
@@ -182,6 +201,11 @@ impl Example {
         Ok(Fault::pass_over_unknown(shapes)?.unwrap_or_else(unknown))
     }
 
+    /// The shape of its first output, as [`shapes`](Self::shapes) says it.
+    pub fn shape(&self) -> Shape {
+        self.shapes().unwrap_or_else(|fault| panic!("{fault}")).swap_remove(0)
+    }
+
     /// The outputs. The computed shapes must be those that were foretold.
     pub fn run(&self) -> Result<Vec<Output>, Fault> {
         let shapes = self.shapes()?;
@@ -220,6 +244,47 @@ impl Example {
             Err(fault @ Fault::Invalid(_)) => fault.to_string(),
             Err(fault) => panic!("not refused, but {fault}"),
         }
+    }
+}
+
+/// Since when operations take types that came with 1.1 and take no integers, see [`assert_since`].
+pub const SINCE_1_1: [(OperandType, Option<HalVersion>); 5] = [
+    (OperandType::TensorFloat32, Some(HalVersion::V1_1)),
+    (OperandType::TensorQuant8Asymm, Some(HalVersion::V1_1)),
+    (OperandType::TensorFloat16, Some(HalVersion::V1_2)),
+    (OperandType::TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+    (OperandType::TensorInt32, None),
+];
+
+/// The same of operations that came with 1.2 and take integers, but no truth values.
+pub const SINCE_1_2: [(OperandType, Option<HalVersion>); 6] = [
+    (OperandType::TensorFloat32, Some(HalVersion::V1_2)),
+    (OperandType::TensorFloat16, Some(HalVersion::V1_2)),
+    (OperandType::TensorInt32, Some(HalVersion::V1_2)),
+    (OperandType::TensorQuant8Asymm, Some(HalVersion::V1_2)),
+    (OperandType::TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+    (OperandType::TensorBool8, None),
+];
+
+/// Asserts since which version an operation takes types, or that it never does, and that it runs then.
+#[track_caller]
+pub fn assert_since<const N: usize>(
+    expected: [(OperandType, Option<HalVersion>); N],
+    example: impl Fn(OperandType) -> Example,
+) {
+    for (operand_type, since) in expected {
+        let call = example(operand_type);
+        assert_eq!(call.since().ok(), since, "{operand_type}");
+        assert_eq!(call.run().is_ok(), since.is_some(), "{operand_type}");
+    }
+}
+
+/// Asserts that each example is refused in words that contain its own.
+#[track_caller]
+pub fn assert_refused(table: &[(Example, &str)]) {
+    for (example, reason) in table {
+        let refusal = example.refusal();
+        assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
     }
 }
 

@@ -19,11 +19,8 @@ use crate::rules::slices::Slices;
 use crate::rules::sorting::sort;
 use crate::rules::wide::{is_wide, stored, wide};
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{
-    TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
-};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_2, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 use std::cmp::Ordering;
 
 /// TOPK_V2.
@@ -38,13 +35,7 @@ pub struct TopKV2 {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::TopkV2,
-    rows: &[
-        Row::new(HalVersion::V1_2, &[TensorFloat32]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_2, &[TensorInt32]),
-        Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_2,
     forms: &[Form::new(
         HalVersion::V1_2,
         &[Parameter::column("input", 0), Parameter::int32("k")],
@@ -53,9 +44,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for TopKV2 {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, values) = (call.input(0), call.output(0));
@@ -85,8 +74,7 @@ impl Operation for TopKV2 {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, values, indexes) = (call.input(0), call.output(0), call.output(1));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| input.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         let slices = Slices::new(&lengths, lengths.len().saturating_sub(1));
         let mut chosen: Vec<i32> = indexes.allocate(&dimensions)?;
@@ -151,8 +139,12 @@ impl TopKV2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_2, assert_since, tensor};
+    use OperandType::{
+        TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
+    };
     use nnhal_hal::OperandSpec;
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     fn example(input: OperandSpec, elements: &[f64], k: i32) -> Example {
@@ -174,18 +166,7 @@ mod tests {
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        for (operand_type, since) in [
-            (TensorFloat32, Some(HalVersion::V1_2)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorInt32, Some(HalVersion::V1_2)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorBool8, None),
-        ] {
-            let call = example(tensor(operand_type, [1; 5]), &[1.0], 1);
-            assert_eq!(call.since().ok(), since, "{operand_type}");
-            assert_eq!(call.run().is_ok(), since.is_some());
-        }
+        assert_since(SINCE_1_2, |operand_type| example(tensor(operand_type, [1; 5]), &[1.0], 1));
     }
 
     #[test]

@@ -15,9 +15,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::{Form, Parameter, Row, Signature};
-use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use crate::signature::{Form, NUMBERS_SINCE_1_1, Parameter, Signature};
+use nnhal_hal::{HalVersion, OperationType};
 
 /// TRANSPOSE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,12 +27,7 @@ pub struct Transpose {
 
 pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Transpose,
-    rows: &[
-        Row::new(HalVersion::V1_1, &[TensorFloat32]),
-        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
-        Row::new(HalVersion::V1_2, &[TensorFloat16]),
-        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
-    ],
+    rows: NUMBERS_SINCE_1_1,
     forms: &[Form::new(
         HalVersion::V1_1,
         &[Parameter::column("input", 0), Parameter::tensor_int32("permutation").omittable()],
@@ -42,9 +36,7 @@ pub(crate) static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for Transpose {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
@@ -97,8 +89,7 @@ impl Operation for Transpose {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let strides = movement::strides(&input.lengths()?);
         let offset = |axis: usize, index| index * strides[self.permutation[axis]];
         Ok(vec![movement::moved(input.bytes()?, output, dimensions, offset)?])
@@ -108,39 +99,25 @@ impl Operation for Transpose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, SINCE_1_1, assert_since, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+    use nnhal_hal::OperandType;
     use proptest::prelude::*;
 
     /// A call on elements 0, 1, 2 and so on.
     fn example(operand_type: OperandType, dimensions: &[u32], axes: Option<&[i32]>) -> Example {
-        let count: u32 = dimensions.iter().product();
-        let elements: Vec<f64> = (0..count).map(f64::from).collect();
         let call = Example::new(OperationType::Transpose)
-            .input(tensor(operand_type, dimensions), &elements)
+            .counted(tensor(operand_type, dimensions))
             .output(tensor(operand_type, []));
-        let of_axes =
-            |length: usize| tensor(OperandType::TensorInt32, [u32::try_from(length).unwrap()]);
         match axes {
-            None => call.omitted(of_axes(0)),
-            Some(axes) => {
-                let values: Vec<f64> = axes.iter().copied().map(f64::from).collect();
-                call.input(of_axes(axes.len()), &values)
-            }
+            None => call.omitted(tensor(OperandType::TensorInt32, [0])),
+            Some(axes) => call.list(axes),
         }
     }
 
     #[test]
     fn model_25_each_type_came_with_its_version() {
-        let expected = [
-            (TensorFloat32, Some(HalVersion::V1_1)),
-            (TensorQuant8Asymm, Some(HalVersion::V1_1)),
-            (TensorFloat16, Some(HalVersion::V1_2)),
-            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
-            (OperandType::TensorInt32, None),
-        ];
-        for (operand_type, since) in expected {
-            assert_eq!(example(operand_type, &[1], None).since().ok(), since, "{operand_type}");
-        }
+        assert_since(SINCE_1_1, |operand_type| example(operand_type, &[1], None));
     }
 
     #[test]
@@ -203,9 +180,7 @@ mod tests {
         let shape = |dimensions: &[u32], axes| {
             example(TensorFloat32, &[1, 1], axes)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
-                .shapes()
-                .unwrap()
-                .swap_remove(0)
+                .shape()
         };
         assert_eq!(shape(&[5, 0], Some(&[1, 0])), Shape::new([None, Some(5)]));
         assert_eq!(shape(&[], Some(&[1, 0])), Shape::of_rank(2));

@@ -92,9 +92,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for UnidirectionalSequenceLstm {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         ARGUMENTS.validate(call)
@@ -138,7 +136,7 @@ impl Operation for UnidirectionalSequenceLstm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use crate::rules::lstm_arguments::testing::{
         INPUT_GATE, PEEPHOLES, PROJECTION, PROJECTION_BIAS, Plan,
     };
@@ -149,10 +147,6 @@ mod tests {
     const FLOAT32: [OperandType; 2] = [TensorFloat32, Float32];
     const FLOAT16: [OperandType; 2] = [TensorFloat16, Float16];
     const NO_NORM: [bool; 4] = [false; 4];
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// One unit, whose candidate is the input; all else is 0, so that every gate is half open:
     /// `c' = c / 2 + x / 2`, from 4 for the first sequence and 0 for the second, and half of that

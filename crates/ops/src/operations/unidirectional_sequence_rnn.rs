@@ -65,9 +65,7 @@ static SIGNATURE: Signature = Signature {
 };
 
 impl Operation for UnidirectionalSequenceRnn {
-    fn signature(_: OperationType) -> &'static Signature {
-        &SIGNATURE
-    }
+    const SIGNATURES: &'static [&'static Signature] = &[&SIGNATURE];
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let flag = call.input(6);
@@ -110,13 +108,8 @@ impl Operation for UnidirectionalSequenceRnn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::testing::{Example, tensor};
+    use crate::operations::testing::{Example, float, tensor};
     use HalVersion::{V1_2, V1_3};
-    use nnhal_hal::OperandSpec;
-
-    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
-        OperandSpec::tensor_float32(dimensions)
-    }
 
     /// `h' = x + h / 2` from 8 for the first sequence, from 0 for the second one, over three steps.
     /// The steps are 1 2 3 and 10 20 30.

@@ -4,6 +4,34 @@
 use crate::call::{Argument, Call};
 use crate::error::Fault;
 
+/// The two argument lists of an operation with windows since a version: what comes first, padding as four numbers or as a
+/// scheme, and what comes behind it.
+macro_rules! padded_forms {
+    ($since:expr, [$($first:expr),+], [$($behind:expr),+ $(,)?]) => {{
+        use $crate::signature::Form;
+        &[
+            Form::new(
+                $since,
+                &[
+                    $($first,)+
+                    Parameter::int32("padding left"),
+                    Parameter::int32("padding right"),
+                    Parameter::int32("padding top"),
+                    Parameter::int32("padding bottom"),
+                    $($behind),+
+                ],
+                &[Parameter::column("output", 0)],
+            ),
+            Form::new(
+                $since,
+                &[$($first,)+ Parameter::int32("padding scheme"), $($behind),+],
+                &[Parameter::column("output", 0)],
+            ),
+        ]
+    }};
+}
+pub(crate) use padded_forms;
+
 /// How an axis is padded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {

@@ -10,7 +10,6 @@ use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, Referenced, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::file::known_lengths;
-use crate::schema::{BuiltinOptions2Ref, BuiltinOptionsRef};
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
     ModelBuilder, OperandId, OperandSpec, OperandType, OperationType as O, SubgraphBuilder,
@@ -23,9 +22,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let Some(BuiltinOptionsRef::IfOptions(options)) = operator.table.builtin_options()? else {
-            return Err(Reason::new("it has no options").into());
-        };
+        let options = options!(operator, IfOptions);
         let branches = [options.then_subgraph_index()?, options.else_subgraph_index()?];
         let tensor = self.input_tensor(operator, 0)?;
         if self.element(tensor)? == Element::Bool
@@ -48,11 +45,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let Some(BuiltinOptions2Ref::StableHloCompositeOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options").into());
-        };
+        let options = options!(operator, BuiltinOptions2::StableHloCompositeOptions);
         let subgraph = self.subgraph_at(options.decomposition_subgraph_index()?)?;
         self.inline(operator, subgraph, 0, graphs, depth)
     }
@@ -64,11 +57,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let Some(BuiltinOptions2Ref::StablehloCaseOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options").into());
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloCaseOptions);
         let branches = options.branch_subgraph_indices()?;
         let count = branches.map_or(0, |it| it.len());
         self.file.allow(count.saturating_mul(BYTES_OF_A_PART))?;
@@ -101,10 +90,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let Some(BuiltinOptionsRef::WhileOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options").into());
-        };
+        let options = options!(operator, WhileOptions);
         let parts = [options.cond_subgraph_index()?, options.body_subgraph_index()?];
         for at in 0..operator.inputs.len() {
             let tensor = self.input_tensor(operator, at)?;

@@ -46,10 +46,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn conv_2d(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::Conv2DOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, Conv2DOptions);
         let window = Window {
             padding: options.padding()?,
             stride_width: options.stride_w()?,
@@ -218,11 +215,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn depthwise_conv_2d(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::DepthwiseConv2DOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, DepthwiseConv2DOptions);
         let window = Window {
             padding: options.padding()?,
             stride_width: options.stride_w()?,
@@ -415,11 +408,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn transpose_conv(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::TransposeConvOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, TransposeConvOptions);
         let input = self.input_tensor(operator, 2)?;
         let filter = self.input_tensor(operator, 1)?;
         let channels = *self.shape(filter)?.first().unwrap_or(&0);

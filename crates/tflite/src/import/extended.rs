@@ -167,10 +167,7 @@ impl GraphImporter<'_, '_> {
 
     /// Inputs: image, filter, bias; transposed: the shape of the result, filter, image, bias.
     fn conv_3d(&mut self, operator: &Operator<'_>, operation: E) -> Imported {
-        let Some(BuiltinOptionsRef::Conv3DOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, Conv3DOptions);
         let is_transposed = operation == E::Conv3dTranspose;
         let (image, bias_at) = if is_transposed { (2, 3) } else { (0, 2) };
         let filter = self.input_tensor(operator, 1)?;

@@ -3,6 +3,22 @@
 //! [`GraphImporter`] keeps, for each tensor, the operand that holds it; the other modules translate
 //! a family of operators each.
 
+/// The options of an operator that is nothing without them.
+macro_rules! options {
+    ($operator:ident, BuiltinOptions2::$Kind:ident) => {
+        match $operator.table.builtin_options_2()? {
+            Some($crate::schema::BuiltinOptions2Ref::$Kind(options)) => options,
+            _ => Err(Reason::new("it has no options"))?,
+        }
+    };
+    ($operator:ident, $Kind:ident) => {
+        match $operator.table.builtin_options()? {
+            Some($crate::schema::BuiltinOptionsRef::$Kind(options)) => options,
+            _ => Err(Reason::new("it has no options"))?,
+        }
+    };
+}
+
 mod array;
 mod bfloat16;
 mod blocks;

@@ -116,11 +116,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn local_response_normalization(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::LocalResponseNormalizationOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, LocalResponseNormalizationOptions);
         let input = self.input_tensor(operator, 0)?;
         let inputs = [
             self.operand(input)?,

@@ -5,7 +5,7 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
+use crate::schema::BuiltinOperator as B;
 use nnhal_hal::{OperandSpec, OperationType as O};
 
 impl GraphImporter<'_, '_> {
@@ -19,10 +19,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn pool(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
-        let Some(BuiltinOptionsRef::Pool2DOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, Pool2DOptions);
         let output = self.output_tensor(operator, 0)?;
         let activation = Activation::of(options.fused_activation_function()?)?;
         // The HAL has no 16-bit form.

@@ -3,7 +3,7 @@
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
+use crate::schema::BuiltinOperator as B;
 use nnhal_hal::{OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
@@ -57,11 +57,7 @@ impl GraphImporter<'_, '_> {
     /// Real numbers, each the nearest of those that a quantized tensor would hold, one of which is 0. A range without 0
     /// is moved until 0 is its nearer end.
     fn fake_quant(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::FakeQuantOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, FakeQuantOptions);
         let (min, max, bits) = (options.min()?, options.max()?, options.num_bits()?);
         if !(2..=16).contains(&bits) {
             return Err(Reason::new(format!("it has {bits} bits, expected 2 to 16")));

@@ -4,7 +4,7 @@
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Operator, OperatorKind};
-use crate::schema::{BuiltinOperator as B, BuiltinOptions2Ref, BuiltinOptionsRef, RngAlgorithm};
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, RngAlgorithm};
 use nnhal_hal::OperandSpec;
 use nnhal_ops::extension::ExtensionOperation as E;
 use nnhal_ops::operations::extension::random::STATE_WORDS;
@@ -73,11 +73,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn rng_bit_generator(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptions2Ref::StablehloRngBitGeneratorOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloRngBitGeneratorOptions);
         let algorithm = match options.algorithm()? {
             RngAlgorithm::Default | RngAlgorithm::Philox => 0,
             RngAlgorithm::Threefry => 1,

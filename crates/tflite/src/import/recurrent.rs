@@ -145,10 +145,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn lstm(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::LstmOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, LstmOptions);
         let settings = LstmSettings {
             activation: options.fused_activation_function()?,
             cell_clip: options.cell_clip()?,
@@ -182,11 +179,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn unidirectional_sequence_lstm(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::UnidirectionalSequenceLstmOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, UnidirectionalSequenceLstmOptions);
         if options.diagonal_recurrent_tensors()? {
             return Err(Reason::new("the HAL has no diagonal recurrent weights"));
         }
@@ -207,11 +200,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn bidirectional_sequence_lstm(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::BidirectionalSequenceLstmOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BidirectionalSequenceLstmOptions);
         let settings = LstmSettings {
             activation: options.fused_activation_function()?,
             cell_clip: options.cell_clip()?,
@@ -335,11 +324,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn bidirectional_sequence_rnn(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::BidirectionalSequenceRnnOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BidirectionalSequenceRnnOptions);
         let (time_major, merged) = (options.time_major()?, options.merge_outputs()?);
         let function = options.fused_activation_function()?;
         let input = self.float_input(operator)?;
@@ -369,10 +354,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn svdf(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::SvdfOptions(options)) = operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, SvdfOptions);
         let function = options.fused_activation_function()?;
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let (time, state) = (self.input_tensor(operator, 2)?, self.input_tensor(operator, 4)?);

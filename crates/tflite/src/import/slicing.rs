@@ -15,11 +15,7 @@ impl GraphImporter<'_, '_> {
     }
 
     pub(super) fn strided_slice(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::StridedSliceOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, StridedSliceOptions);
         let masks = Masks::of(&options)?;
         if options.offset()? {
             return Err(Reason::new("its ends are relative to its begins"));

@@ -4,18 +4,13 @@ use super::window::integers;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::BuiltinOptions2Ref;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
 use nnhal_ops::operations::extension::reduce_window::Function;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn stablehlo_gather(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptions2Ref::StablehloGatherOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloGatherOptions);
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let rank = self.shape(input)?.len();
         let sizes = integers(options.slice_sizes()?)?;
@@ -66,11 +61,7 @@ impl GraphImporter<'_, '_> {
     }
 
     pub(super) fn stablehlo_scatter(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptions2Ref::StablehloScatterOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloScatterOptions);
         let (input, updates) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 2)?);
         let rank = self.shape(input)?.len();
         let of_updates = self.shape(updates)?;

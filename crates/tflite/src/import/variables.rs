@@ -325,10 +325,7 @@ fn subgraphs_of(file: &File<'_>, operator: &Operator<'_>) -> Imported<BTreeSet<u
 
 /// The subgraph that a CALL_ONCE names.
 fn initializer(file: &File<'_>, operator: &Operator<'_>) -> Imported<usize> {
-    let Some(BuiltinOptionsRef::CallOnceOptions(options)) = operator.table.builtin_options()?
-    else {
-        return Err(Reason::new("it has no options"));
-    };
+    let options = options!(operator, CallOnceOptions);
     let index = options.init_subgraph_index()?;
     let graph = usize::try_from(index).ok().filter(|it| *it < file.graphs.len());
     let graph = graph.ok_or_else(|| Reason::new(format!("there is no subgraph {index}")))?;

@@ -41,11 +41,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn stablehlo_pad(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptions2Ref::StablehloPadOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloPadOptions);
         let low = integers(options.edge_padding_low()?)?;
         let high = integers(options.edge_padding_high()?)?;
         let interior = integers(options.interior_padding()?)?;
@@ -97,11 +93,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn stablehlo_reduce_window(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptions2Ref::StablehloReduceWindowOptions(options)) =
-            operator.table.builtin_options_2()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
+        let options = options!(operator, BuiltinOptions2::StablehloReduceWindowOptions);
         let (input, initial) = (self.input(operator, 0)?, self.input(operator, 1)?);
         let rank = self.builder.spec(input).dimensions.len();
         let or_ones = |given: Vec<i64>| if given.is_empty() { vec![1; rank] } else { given };

@@ -321,18 +321,7 @@ fn few_output_channels_are_dot_products_where_the_depth_is_worth_it() {
     assert!(all(&method(1, 1), false) && all(&method(64, 5), false));
 }
 
-const PLAIN: Shape = Shape {
-    batch: 1,
-    input: [9, 11],
-    input_channels: 3,
-    output: [5, 6],
-    output_channels: 40,
-    filter: [3, 3],
-    stride: [2, 2],
-    dilation: [1, 1],
-    padding_before: [1, 1],
-    groups: 1,
-};
+const PLAIN: Shape = Shape::same([9, 11], [3, 40], [3, 3], 2);
 
 #[test]
 fn first_layers_and_their_gaps() {
@@ -399,17 +388,7 @@ fn a_short_input_is_refused() {
 
 #[test]
 fn three_by_three_filters_by_winograd() {
-    let shape = Shape {
-        batch: 2,
-        input: [15, 14],
-        output: [15, 14],
-        filter: [3, 3],
-        stride: [1, 1],
-        padding_before: [1, 1],
-        input_channels: 64,
-        output_channels: 80,
-        ..PLAIN
-    };
+    let shape = Shape { batch: 2, ..Shape::same([15, 14], [64, 80], [3, 3], 1) };
     let four = [
         shape,
         Shape { padding_before: [0, 2], ..shape },
@@ -424,17 +403,7 @@ fn three_by_three_filters_by_winograd() {
 #[test]
 #[cfg_attr(miri, ignore = "too many products")]
 fn few_pixels_are_cut_into_small_tiles_by_winograd() {
-    let shape = Shape {
-        batch: 1,
-        input: [10, 10],
-        output: [10, 10],
-        filter: [3, 3],
-        stride: [1, 1],
-        padding_before: [1, 1],
-        input_channels: 256,
-        output_channels: 256,
-        ..PLAIN
-    };
+    let shape = Shape::same([10, 10], [256, 256], [3, 3], 1);
     let two = [shape, Shape { input: [9, 12], ..shape }, Shape { padding_before: [2, 0], ..shape }];
     for (index, shape) in two.into_iter().enumerate() {
         check_winograd(&shape, TileSize::Two, index);
@@ -452,16 +421,9 @@ fn few_pixels_are_cut_into_small_tiles_by_winograd() {
 /// Nothing, of which there would be neither tiles nor blocks.
 #[test]
 fn images_without_pixels_or_of_no_batch() {
-    let shape = Shape {
-        filter: [3, 3],
-        stride: [1, 1],
-        padding_before: [1, 1],
-        input_channels: 64,
-        output_channels: 64,
-        ..PLAIN
-    };
-    check(&Shape { batch: 0, input: [15, 14], output: [15, 14], ..shape }, [0, 0], false, 2, 21);
-    check(&Shape { batch: 1, input: [0, 14], output: [0, 14], ..shape }, [0, 0], false, 1, 22);
+    let shape = Shape::same([15, 14], [64, 64], [3, 3], 1);
+    check(&Shape { batch: 0, ..shape }, [0, 0], false, 2, 21);
+    check(&Shape { input: [0, 14], output: [0, 14], ..shape }, [0, 0], false, 1, 22);
 }
 
 /// Checks a shape that each instruction set cuts into these tiles.
@@ -477,17 +439,7 @@ fn check_winograd(shape: &Shape, size: TileSize, index: usize) {
 #[test]
 #[cfg_attr(miri, ignore = "too many products")]
 fn winograd_rounds_little_more_than_a_plain_sum() {
-    let shape = Shape {
-        batch: 1,
-        input: [38, 37],
-        output: [38, 37],
-        filter: [3, 3],
-        stride: [1, 1],
-        padding_before: [1, 1],
-        input_channels: 64,
-        output_channels: 32,
-        ..PLAIN
-    };
+    let shape = Shape::same([38, 37], [64, 32], [3, 3], 1);
     let mut random = fastrand::Rng::with_seed(5);
     let mut reals = |count| (0..count).map(|_| random.f32() * 2.0 - 1.0).collect::<Vec<_>>();
     let (values, filter) = (reals(38 * 37 * 64), reals(shape.filter_values()));
@@ -514,18 +466,7 @@ fn winograd_rounds_little_more_than_a_plain_sum() {
 
 #[test]
 fn channels_that_do_not_fill_vectors_are_not_transformed() {
-    let shape = Shape {
-        batch: 1,
-        input: [20, 20],
-        input_channels: 33,
-        output: [20, 20],
-        output_channels: 33,
-        filter: [3, 3],
-        stride: [1, 1],
-        dilation: [1, 1],
-        padding_before: [1, 1],
-        groups: 1,
-    };
+    let shape = Shape::same([20, 20], [33, 33], [3, 3], 1);
     let (filter, bias) = (vec![0.0; shape.filter_values()], [0.0; 33]);
     let mut preparation = Preparation::new(InstructionSet::best(), 1);
     let layer = Layer { filter: &filter, bias: &bias, epilogue: Epilogue::NONE };
@@ -533,18 +474,7 @@ fn channels_that_do_not_fill_vectors_are_not_transformed() {
 }
 
 fn named(filter: [usize; 2], groups: usize) -> Shape {
-    Shape {
-        batch: 1,
-        input: [8, 8],
-        input_channels: 4,
-        output: [8, 8],
-        output_channels: 4,
-        filter,
-        stride: [1, 1],
-        dilation: [1, 1],
-        padding_before: [0, 0],
-        groups,
-    }
+    Shape { groups, ..Shape::same([8, 8], [4, 4], filter, 1) }
 }
 
 #[test]

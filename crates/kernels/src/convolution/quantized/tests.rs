@@ -499,20 +499,7 @@ fn products_of_bytes_agree_at_the_limits_of_16_bits() {
 
 /// `[filter, stride, input, depth, channels]`, padded as SAME.
 pub(super) fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
-    let output = input.div_ceil(stride);
-    let padding = ((output - 1) * stride + filter).saturating_sub(input) / 2;
-    Shape {
-        batch: 1,
-        input: [input; 2],
-        input_channels: depth,
-        output: [output; 2],
-        output_channels: channels,
-        filter: [filter; 2],
-        stride: [stride; 2],
-        dilation: [1; 2],
-        padding_before: [padding; 2],
-        groups: 1,
-    }
+    Shape::same([input; 2], [depth, channels], [filter; 2], stride)
 }
 
 /// Random numbers with multipliers that use all of the output's range.

@@ -73,18 +73,7 @@ proptest! {
 
 #[test]
 fn filters_of_very_many_taps() {
-    let shape = Shape {
-        batch: 1,
-        input: [12, 12],
-        input_channels: 20,
-        output: [12, 12],
-        output_channels: 20,
-        filter: [9, 9],
-        stride: [1, 1],
-        dilation: [1, 1],
-        padding_before: [4, 4],
-        groups: 20,
-    };
+    let shape = Shape { groups: 20, ..Shape::same([12, 12], [20, 20], [9, 9], 1) };
     check(&shape, [0, 0], false, 2, 1);
     // All channels of the output see the only one of the input, as those of any convolution do.
     let shape = Shape { input_channels: 1, groups: 1, ..shape };
@@ -99,16 +88,10 @@ fn filters_of_very_many_taps() {
 /// Of one row of as many pixels as the filter is wide.
 fn one_row(channels: usize, filter: [usize; 2]) -> Shape {
     Shape {
-        batch: 1,
-        input: filter,
-        input_channels: channels,
         output: [1, filter[1]],
-        output_channels: channels,
-        filter,
-        stride: [1, 1],
-        dilation: [1, 1],
         padding_before: [0, filter[1] / 2],
         groups: channels,
+        ..Shape::same(filter, [channels; 2], filter, 1)
     }
 }
 
@@ -166,16 +149,10 @@ fn output_pixels_that_overlap_are_refused() {
 fn threads_get_equal_numbers_of_strips_each_of_one_part_of_the_image() {
     for (side, dilation, threads) in [(25, 1, 2), (14, 1, 2), (33, 2, 2), (56, 1, 3)] {
         let shape = Shape {
-            batch: 1,
-            input: [side; 2],
-            input_channels: 64,
-            output: [side; 2],
-            output_channels: 64,
-            filter: [3; 2],
-            stride: [1; 2],
             dilation: [dilation; 2],
             padding_before: [dilation; 2],
             groups: 64,
+            ..Shape::same([side; 2], [64; 2], [3; 2], 1)
         };
         let mut preparation = Preparation::new(InstructionSet::best(), threads);
         let (filter, bias) = (vec![0.5; shape.filter_values()], [0.0; 64]);

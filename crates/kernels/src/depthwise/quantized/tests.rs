@@ -109,18 +109,7 @@ proptest! {
 #[test]
 fn weights_of_a_channel_are_not_contiguous() {
     // Two channels, two taps: 1*3 + 5*7 = 38 and 2*4 + 6*8 = 56.
-    let shape = Shape {
-        batch: 1,
-        input: [1, 2],
-        input_channels: 2,
-        output: [1, 1],
-        output_channels: 2,
-        filter: [1, 2],
-        stride: [1; 2],
-        dilation: [1; 2],
-        padding_before: [0; 2],
-        groups: 2,
-    };
+    let shape = Shape { output: [1, 1], groups: 2, ..Shape::same([1, 2], [2, 2], [1, 2], 1) };
     let unsigned = Signedness::Unsigned;
     let layer = Layer {
         weights: Weights { values: &[3, 4, 7, 8], signedness: unsigned, zero_point: 0 },

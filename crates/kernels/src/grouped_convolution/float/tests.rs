@@ -75,16 +75,8 @@ fn kernel(shape: &Shape, set: InstructionSet) -> String {
 fn shapes_have_the_method_that_is_made_for_them() {
     // ResNeXt's first and third blocks.
     let shape = |side: usize, channels: usize| Shape {
-        batch: 1,
-        input: [side; 2],
-        output: [side; 2],
-        filter: [3; 2],
-        stride: [1; 2],
-        dilation: [1; 2],
-        padding_before: [1; 2],
         groups: 32,
-        input_channels: channels,
-        output_channels: channels,
+        ..Shape::same([side; 2], [channels; 2], [3; 2], 1)
     };
     // Of wav2vec 2.0, the one that says where a sound is.
     let position = Shape {

@@ -10,12 +10,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// GATHER, by batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,10 +24,6 @@ pub struct BatchGather {
 }
 
 impl Operation for BatchGather {
-    fn signature(_: OperationType) -> &'static Signature {
-        ExtensionOperation::Gather.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
         call.output(0).expect_quantized_as(call.input(0))
@@ -73,8 +66,7 @@ impl Operation for BatchGather {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, indexes, output) = (call.input(0), call.input(2), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         let length = lengths[self.axis];
         let wanted = indexes.i32s()?;

@@ -13,8 +13,6 @@ use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::wide::{stored, wide};
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// One of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,10 +32,6 @@ pub enum Binary {
 }
 
 impl Operation for Binary {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::Atan2).signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match E::of(call.operation()) {
             Some(E::BitwiseAnd) => Self::And,

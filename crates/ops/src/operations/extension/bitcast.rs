@@ -7,23 +7,16 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// BITCAST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bitcast;
 
 impl Operation for Bitcast {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Bitcast.signature()
-    }
-
     fn decode(_: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
     }
@@ -50,15 +43,14 @@ impl Operation for Bitcast {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         Ok(vec![movement::copied(call.input(0).bytes()?, call.output(0), dimensions)?])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::extension::ExtensionOperation as E;
     use crate::extension::{TENSOR_INT64, TENSOR_UINT16};
     use crate::operations::testing::{Example, tensor};
     use OperandType::{TensorFloat32, TensorInt32, TensorQuant8Asymm};

@@ -11,22 +11,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// BROADCAST_ARGS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BroadcastArgs;
 
 impl Operation for BroadcastArgs {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::BroadcastArgs.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(1)?;
         call.input(1).expect_rank(1)

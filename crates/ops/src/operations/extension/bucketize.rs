@@ -10,23 +10,16 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::extension::TENSOR_FLOAT64;
 use crate::operation::Operation;
 use crate::rules::wide::wide;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// BUCKETIZE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bucketize;
 
 impl Operation for Bucketize {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Bucketize.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(1).expect_rank(1)
     }

@@ -13,14 +13,12 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation;
 use crate::extension::{TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_UINT64};
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::rules::wide::{integer_range, stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::{OperandType, OperationType};
+use nnhal_hal::OperandType;
 
 /// CAST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,10 +36,6 @@ enum Numbers {
 }
 
 impl Operation for Convert {
-    fn signature(_: OperationType) -> &'static Signature {
-        ExtensionOperation::Cast.signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self { saturates: call.optional_bool(1)? })
     }

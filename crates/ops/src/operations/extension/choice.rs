@@ -11,23 +11,16 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::rules::broadcast::{self, positions};
 use crate::rules::movement::Elements;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// SELECT, with broadcasting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Choice;
 
 impl Operation for Choice {
-    fn signature(_: OperationType) -> &'static Signature {
-        ExtensionOperation::Select.signature()
-    }
-
     fn decode(_: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
     }
@@ -42,8 +35,7 @@ impl Operation for Choice {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let output = call.output(0);
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let common: Vec<usize> = dimensions.iter().map(|length| *length as usize).collect();
         let of = |index: usize| Ok::<_, Fault>(positions(&call.input(index).lengths()?, &common));
         let conditions = call.input(0).bools()?;

@@ -13,8 +13,6 @@ use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,10 +26,6 @@ pub enum OfComplex {
 }
 
 impl Operation for OfComplex {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::ComplexAbs).signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match E::of(call.operation()) {
             Some(E::Imag) => Self::Imag,

@@ -19,13 +19,11 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::padding::{Padding, Slide, Window};
 use crate::rules::{activation_range, real};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::{FusedActivation, OperationType};
+use nnhal_hal::FusedActivation;
 
 /// CONV_3D or CONV_3D_TRANSPOSE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,10 +37,6 @@ pub struct Conv3d {
 }
 
 impl Operation for Conv3d {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::Conv3d).signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(5)?;
         call.input(1).expect_rank(5)?;
@@ -126,8 +120,7 @@ impl Operation for Conv3d {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let output = call.output(0);
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [batch, depth, height, width, channels] = call.input(0).lengths_of::<5>()?;
         let [taps_down, taps_high, taps_wide, ..] = call.input(1).lengths_of::<5>()?;
         let of_output: Vec<usize> = dimensions.iter().map(|length| *length as usize).collect();

@@ -12,14 +12,11 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::rules::slices::Slices;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// CUMSUM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,10 +30,6 @@ pub struct CumulativeSum {
 }
 
 impl Operation for CumulativeSum {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Cumsum.signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let axis = call.input(1);
         Ok(Self {

@@ -16,8 +16,6 @@ use crate::operation::Operation;
 use crate::rules::broadcast;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,10 +29,6 @@ pub enum Division {
 }
 
 impl Operation for Division {
-    fn signature(operation: OperationType) -> &'static Signature {
-        ExtensionOperation::of(operation).unwrap_or(ExtensionOperation::Div).signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match ExtensionOperation::of(call.operation()) {
             Some(ExtensionOperation::FloorDiv) => Self::FloorDiv,

@@ -24,14 +24,12 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::convolution::{filter_lengths, output_channels};
 use crate::rules::padding::{Padding, Slide, Window};
 use crate::rules::{activation_range, dynamic_range, real};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::{FusedActivation, OperationType};
+use nnhal_hal::FusedActivation;
 
 /// DYNAMIC_CONV_2D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,10 +41,6 @@ pub struct DynamicConv2d {
 }
 
 impl Operation for DynamicConv2d {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::DynamicConv2d.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(4)?;
         call.input(1).expect_rank(4)?;
@@ -98,8 +92,7 @@ impl Operation for DynamicConv2d {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (filter, output) = (call.input(1), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [_, height, width, channels] = call.input(0).lengths_of()?;
         let [_, taps_high, taps_wide, of_group] = filter.lengths_of()?;
         let [_, out_height, out_width, results] = shape_of(&dimensions);

@@ -18,13 +18,11 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::operations::fully_connected::rows_and_units;
 use crate::rules::{activation_range, dynamic_range, real};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::{FusedActivation, OperationType};
+use nnhal_hal::FusedActivation;
 
 /// DYNAMIC_FULLY_CONNECTED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,10 +32,6 @@ pub struct DynamicFullyConnected {
 }
 
 impl Operation for DynamicFullyConnected {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::DynamicFullyConnected.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let weights = call.input(1);
         call.input(0).expect_rank_in(2..=4)?;
@@ -57,8 +51,7 @@ impl Operation for DynamicFullyConnected {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, weights, output) = (call.input(0).f32s()?, call.input(1), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [_, input_size] = weights.lengths_of()?;
         let (stored, bias) = (weights.integers()?, call.input(2).f32s()?);
         let range = activation_range::real(self.activation);

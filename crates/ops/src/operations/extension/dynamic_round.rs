@@ -14,22 +14,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::{dynamic_range, real};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// DYNAMIC_ROUND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DynamicRound;
 
 impl Operation for DynamicRound {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::DynamicRound.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=8)
     }

@@ -9,22 +9,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// DYNAMIC_UPDATE_SLICE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DynamicUpdateSlice;
 
 impl Operation for DynamicUpdateSlice {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::DynamicUpdateSlice.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
         if let Some(rank) = input.shape.rank() {

@@ -12,12 +12,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 use std::f64::consts::PI;
 
 /// RFFT2D.
@@ -28,10 +25,6 @@ pub struct RealFourier {
 }
 
 impl Operation for RealFourier {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Rfft2d.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(2..=usize::MAX)?;
         call.input(1).expect_rank(1)?;
@@ -66,8 +59,7 @@ impl Operation for RealFourier {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let mut stored: Vec<[u8; 8]> = output.allocate(&dimensions)?;
         if dimensions.contains(&0) {
             return Ok(vec![output.with_bytes(dimensions, stored.into_flattened())]);

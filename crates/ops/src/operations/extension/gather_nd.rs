@@ -10,22 +10,15 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// GATHER_ND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GatherNd;
 
 impl Operation for GatherNd {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::GatherNd.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
         call.input(1).expect_rank_in(1..=usize::MAX)?;
@@ -55,8 +48,7 @@ impl Operation for GatherNd {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, indexes, output) = (call.input(0), call.input(1), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let places = Places::of(indexes, &input.lengths()?)?;
         let mut elements = Elements::to(output, &dimensions)?;
         if !dimensions.contains(&0) {

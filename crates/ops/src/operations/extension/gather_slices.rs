@@ -14,12 +14,9 @@
 use super::reduce_window::for_each_index;
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{Elements, strides};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// GATHER_SLICES.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,10 +28,6 @@ pub struct GatherSlices {
 }
 
 impl Operation for GatherSlices {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::GatherSlices.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, sizes) = (call.input(0), call.input(3));
         validate_axes(input, call.input(1), call.input(2))?;
@@ -67,8 +60,7 @@ impl Operation for GatherSlices {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, indexes, output) = (call.input(0), call.input(1), call.output(0));
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let lengths = input.lengths()?;
         let strides = strides(&lengths);
         let mut elements = Elements::to(output, &dimensions)?;

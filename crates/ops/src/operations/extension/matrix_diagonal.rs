@@ -17,8 +17,6 @@ use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// MATRIX_DIAG or MATRIX_SET_DIAG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,10 +28,6 @@ pub enum MatrixDiagonal {
 }
 
 impl Operation for MatrixDiagonal {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::MatrixDiag).signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let least = if call.inputs().len() > 1 { 2 } else { 1 };
         call.input(0).expect_rank_in(least..=usize::MAX)
@@ -64,8 +58,7 @@ impl Operation for MatrixDiagonal {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let output = call.output(0);
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let zero = vec![0; element_size(output.operand_type).unwrap_or(1) as usize];
         let (matrix, diagonal) = match self {
             Self::New => (None, call.input(0).bytes()?),

@@ -16,11 +16,8 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// One of the two.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,10 +48,6 @@ fn float(argument: &Argument<'_>) -> Result<f32, Fault> {
 }
 
 impl Operation for NonMaxSuppression {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::NonMaxSuppressionV4).signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (boxes, scores) = (call.input(0), call.input(1));
         boxes.expect_rank(2)?;

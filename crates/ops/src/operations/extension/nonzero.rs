@@ -9,22 +9,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::wide;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// WHERE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nonzero;
 
 impl Operation for Nonzero {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Where.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)
     }

@@ -13,13 +13,10 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::{self, Elements};
 use crate::rules::wide::wide;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// ONE_HOT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,10 +28,6 @@ pub struct OneHot {
 }
 
 impl Operation for OneHot {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::OneHot.signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let (indexes, depth, axis) = (call.input(0), call.input(1), call.input(4));
         let rank = indexes.shape.rank().ok_or_else(|| indexes.not_known("rank"))?;
@@ -61,8 +54,7 @@ impl Operation for OneHot {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let output = call.output(0);
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let [on, off] = [2, 3].map(|value| movement::element(call.input(value), output));
         let values = [off?, on?].concat();
         let indexes = wide(call.input(0))?;

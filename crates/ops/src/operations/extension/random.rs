@@ -22,8 +22,6 @@ use crate::operation::Operation;
 use crate::rules::real;
 use crate::rules::wide::stored;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,10 +41,6 @@ pub const STATE_WORDS: u32 = 6;
 const SKIPPED_FOR_WORD: u64 = 2 * 256;
 
 impl Operation for Random {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::RandomUniform).signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let state = if E::of(call.operation()) == Some(E::Multinomial) {
             call.input(0).expect_rank(2)?;
@@ -91,8 +85,7 @@ impl Operation for Random {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let (output, after) = (call.output(0), call.output(1));
         let mut generator =
             Generator::of(call.input(if matches!(self, Self::Multinomial(_)) { 2 } else { 1 }))?;

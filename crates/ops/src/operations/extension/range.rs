@@ -11,12 +11,9 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// RANGE.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,10 +32,6 @@ fn one<T: Copy>(argument: &Argument<'_>, elements: &[T]) -> Result<T, Fault> {
 }
 
 impl Operation for Range {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Range.signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let step = call.input(2);
         let wrong = |found: String| Err(step.wrong("value", found, "a step from start to limit"));

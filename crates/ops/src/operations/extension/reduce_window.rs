@@ -15,14 +15,11 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::movement::strides;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// REDUCE_WINDOW.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -92,10 +89,6 @@ impl Function {
 }
 
 impl Operation for ReduceWindow {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::ReduceWindow.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
         input.expect_rank_in(1..=usize::MAX)?;
@@ -146,8 +139,7 @@ impl Operation for ReduceWindow {
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
-        let shape = self.output_shapes(call)?.swap_remove(0);
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let dimensions = self.output_dimensions(call)?;
         let (input, initial, output) = (call.input(0), call.input(1), call.output(0));
         if output.is_float() {
             let first = one(initial, initial.f32s()?)?;

@@ -13,23 +13,16 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::operations::resize::{Alignment, Method, Resize, Size};
 use crate::rules::layout::Layout;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// RESIZE_TO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ResizeTo(Resize);
 
 impl Operation for ResizeTo {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::ResizeTo.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         Resize::validate(call)
     }

@@ -11,12 +11,9 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// REVERSE_SEQUENCE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,10 +25,6 @@ pub struct ReverseSequence {
 }
 
 impl Operation for ReverseSequence {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::ReverseSequence.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(2..=usize::MAX)?;
         call.input(1).expect_rank(1)?;

@@ -14,13 +14,10 @@
 use super::counter_based::{joined, philox, split, threefry};
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::wide::stored;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// RNG_BIT_GENERATOR.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,10 +38,6 @@ pub enum Algorithm {
 }
 
 impl Operation for RngBitGenerator {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::RngBitGenerator.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(1)?;
         call.input(1).expect_rank(1)

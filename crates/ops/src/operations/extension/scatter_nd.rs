@@ -13,12 +13,10 @@
 use super::gather_nd::Places;
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::{OperandType, OperationType};
+use nnhal_hal::OperandType;
 
 /// SCATTER_ND.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,10 +26,6 @@ pub struct ScatterNd {
 }
 
 impl Operation for ScatterNd {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::ScatterNd.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
         call.input(2).expect_rank(1)

@@ -16,13 +16,10 @@ use super::gather_slices::{axes, rows_of, validate_axes};
 use super::reduce_window::{Function, for_each_index};
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::strides as strides_of;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// SCATTER_SLICES.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,10 +32,6 @@ pub struct ScatterSlices {
 }
 
 impl Operation for ScatterSlices {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::ScatterSlices.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
         validate_axes(input, call.input(1), call.input(3))?;

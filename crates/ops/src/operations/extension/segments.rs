@@ -19,8 +19,6 @@ use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::{integer_range, stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// What becomes of the parts of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,10 +43,6 @@ pub struct Segments {
 }
 
 impl Operation for Segments {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::SegmentSum).signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank_in(1..=usize::MAX)?;
         match E::of(call.operation()) {

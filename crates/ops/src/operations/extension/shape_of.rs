@@ -7,22 +7,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::wide::stored;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// SHAPE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShapeOf;
 
 impl Operation for ShapeOf {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Shape.signature()
-    }
-
     fn decode(_: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
     }

@@ -13,13 +13,10 @@
 use super::gather_nd::Places;
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::extension::element_size;
 use crate::operation::Operation;
 use crate::rules::movement;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// SPARSE_TO_DENSE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,10 +26,6 @@ pub struct SparseToDense {
 }
 
 impl Operation for SparseToDense {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::SparseToDense.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (indexes, shape) = (call.input(0), call.input(1));
         indexes.expect_rank(2)?;

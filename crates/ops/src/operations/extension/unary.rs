@@ -13,8 +13,6 @@ use crate::rules::double::{doubles, is_double, with_doubles};
 use crate::rules::real;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// One of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,10 +30,6 @@ pub enum Unary {
 }
 
 impl Operation for Unary {
-    fn signature(operation: OperationType) -> &'static Signature {
-        E::of(operation).unwrap_or(E::Cos).signature()
-    }
-
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match E::of(call.operation()) {
             Some(E::Ceil) => Self::Ceil,

@@ -10,13 +10,10 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::rules::movement::Elements;
 use crate::rules::wide::{stored, wide};
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 use std::collections::HashMap;
 
 /// UNIQUE.
@@ -24,10 +21,6 @@ use std::collections::HashMap;
 pub struct Unique;
 
 impl Operation for Unique {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::Unique.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         call.input(0).expect_rank(1)
     }
