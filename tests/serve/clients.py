@@ -81,6 +81,10 @@ def common(module, client):
     config = client.get_model_config("batched", **options)
     config = config.get("config", config)
     check(int(config["max_batch_size"]) == 8, "a model's configuration")
+    if module is http:
+        # What has its default is there, as Triton's clients expect it.
+        config = client.get_model_config("digits")
+        check((config["max_batch_size"], config["input"][0]["format"]) == (0, "FORMAT_NONE"), f"a configuration: {config}")
 
     result = client.infer("digits", [request(module, IMAGE)], request_id="7")
     alone = result.as_numpy(result.get_output("probabilities") and "probabilities")

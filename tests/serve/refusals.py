@@ -84,6 +84,7 @@ def requests_by_http():
     by("an input twice", ["image"], tensor(), tensor())
     by("no input", ["0", "1", "image"])
     by("an unknown output", ["digits", "classes", "probabilities"], tensor(), outputs=[{"name": "classes"}])
+    by("an output twice", ["digits", "probabilities", "twice"], tensor(), outputs=[{"name": "probabilities"}] * 2)
     by("a text", ["image", "BYTES"], tensor(shape=(1,), datatype="BYTES", data=["a cat"]))
     by("an unknown type", ["image", "FLOAT"], tensor(datatype="FLOAT"))
     by("a value out of range", ["image", "300", "UINT8"], tensor(datatype="UINT8", data=[300] * 64))
@@ -106,6 +107,10 @@ def requests_by_http():
     raw = {"Inference-Header-Content-Length": "0"}
     refused("bytes alone, too few", 400, ["image", "200", "256", "FP32"], infer, bytes(200), raw)
     refused("too much", 413, [str(LIMIT)], infer, bytes(LIMIT + 1))
+    # Longer than what a system buffers, so that the client is still sending when it is refused.
+    long = b" " * (LIMIT - 1)
+    refused("long, compressed in another way", 415, ["gzip"], infer, long, {"content-encoding": "br"})
+    refused("long, to no such path", 404, ["/v2/nothing"], "/v2/nothing", long)
     refused("compressed in another way", 415, ["compressed", "gzip"], infer, b"x", {"content-encoding": "br"})
     refused("not compressed", 400, ["compressed"], infer, b"x", {"content-encoding": "gzip"})
     bomb = gzip.compress(bytes(LIMIT + 1))
@@ -144,6 +149,8 @@ def requests_by_grpc():
     by("another name", "INVALID_ARGUMENT", ["image", "picture"], "digits", image("picture"))
     unknown = [grpc.InferRequestedOutput("classes")]
     by("an unknown output", "INVALID_ARGUMENT", ["digits", "classes", "probabilities"], "digits", image(), outputs=unknown)
+    twice = [grpc.InferRequestedOutput("probabilities")] * 2
+    by("an output twice", "INVALID_ARGUMENT", ["digits", "probabilities", "twice"], "digits", image(), outputs=twice)
     texts = numpy.array([b"a cat"], dtype=numpy.object_)
     by("a text", "INVALID_ARGUMENT", ["image", "BYTES"], "digits", image(values=texts, datatype="BYTES"))
     by("a batch over the limit", "INVALID_ARGUMENT", ["batched", "9", "8"], "batched", image(values=numpy.repeat(IMAGE, 9, 0)))

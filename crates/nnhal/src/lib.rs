@@ -51,6 +51,7 @@ mod fill;
 #[cfg(feature = "image")]
 pub mod image;
 mod info;
+mod label_files;
 mod loaded_from;
 mod model;
 #[cfg(feature = "npy")]

@@ -3,6 +3,7 @@
 use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
+use crate::label_files::{METADATA, label_files};
 use crate::shape::byte_size;
 use crate::tensor::Tensor;
 use nnhal_driver::known_files::{self, Hash};
@@ -551,19 +552,27 @@ impl Model {
         associated::files(&stored.tables)
     }
 
-    /// The names of classes that the file carries, for this number of classes: the lines of a text file
-    /// among [`Model::associated_files`]. `None` if there is none with that number of lines.
+    /// The names of an output's classes that the file carries, for this number of classes: the lines of a text file
+    /// among [`Model::associated_files`]. Where TensorFlow Lite's metadata says which files are of the output, it is one of these. `None`
+    /// if there is none with that number of lines.
     ///
     /// # Errors
     /// As [`Model::associated_files`].
-    pub fn labels(&self, count: usize) -> Result<Option<Vec<String>>> {
+    pub fn labels(&self, output: usize, count: usize) -> Result<Option<Vec<String>>> {
         let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        let files = associated::files(&stored.tables)?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let metadata = self.metadata(METADATA).unwrap_or_default();
+        let of_output = label_files(&metadata, self.subgraph(), output);
         let view = stored.tables.view()?;
-        for file in associated::files(&stored.tables)? {
+        for file in files {
             let Some(stored) = file.stored.filter(|it| it.end - it.start <= LABELS_LIMIT) else {
                 continue;
             };
-            if !file.name.ends_with(".txt") {
+            let is_of_output = of_output.as_ref().is_none_or(|names| names.contains(&file.name));
+            if !file.name.ends_with(".txt") || !is_of_output {
                 continue;
             }
             let bytes = view.read_to_vec(stored.start, stored.end - stored.start)?;

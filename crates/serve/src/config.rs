@@ -56,7 +56,8 @@ pub struct ModelConfig {
     pub inputs: Vec<TensorConfig>,
     /// What outputs are expected to be.
     pub outputs: Vec<TensorConfig>,
-    /// A file with the names of classes, a line each, in the model's folder.
+    /// A file with the names of classes of the first output, a line each, in the model's folder. Each of [`Self::outputs`] can name
+    /// its own.
     pub labels: String,
 }
 
@@ -94,6 +95,13 @@ pub struct TensorConfig {
     /// The length of each axis, without that of the batch; -1: any. Empty: as the file has it.
     #[serde(default)]
     pub dims: Vec<i64>,
+    /// What Triton calls the order of an input's axes: `FORMAT_NHWC`, `FORMAT_NCHW`. Clients are told, and it changes nothing. Empty:
+    /// none.
+    #[serde(default)]
+    pub format: String,
+    /// A file with the names of an output's classes, a line each, in the model's folder.
+    #[serde(default)]
+    pub labels: String,
 }
 
 impl Default for ModelConfig {
@@ -289,18 +297,30 @@ impl ModelConfig {
                 return Err(Error::invalid(format!("input {:?}: {why}", input.name)));
             }
             let datatype = type_name(input.data_type);
-            config.inputs.push(TensorConfig { name: input.name, datatype, dims: input.dims });
+            let format = format_name(input.format);
+            let (name, dims) = (input.name, input.dims);
+            config.inputs.push(TensorConfig {
+                name,
+                datatype,
+                dims,
+                format,
+                labels: String::new(),
+            });
         }
         for output in message.output {
             if output.reshape.is_some() || output.is_shape_tensor {
                 let why = "reshape and is_shape_tensor: not offered";
                 return Err(Error::invalid(format!("output {:?}: {why}", output.name)));
             }
-            if !output.label_filename.is_empty() {
-                config.labels = output.label_filename;
-            }
             let datatype = type_name(output.data_type);
-            config.outputs.push(TensorConfig { name: output.name, datatype, dims: output.dims });
+            let (name, dims, labels) = (output.name, output.dims, output.label_filename);
+            config.outputs.push(TensorConfig {
+                name,
+                datatype,
+                dims,
+                format: String::new(),
+                labels,
+            });
         }
         Ok(config)
     }
@@ -326,7 +346,8 @@ impl ModelConfig {
                 within("a preferred batch size", (*size).into(), 1, self.max_batch_size.into())?;
             }
         }
-        for name in [&self.filename, &self.labels] {
+        let labels = self.inputs.iter().chain(&self.outputs).map(|tensor| &tensor.labels);
+        for name in [&self.filename, &self.labels].into_iter().chain(labels) {
             if name.contains('/') || name == ".." || name.contains('\0') {
                 return Err(Error::invalid(format!("{name:?} is no name of a file in the folder")));
             }
@@ -336,8 +357,31 @@ impl ModelConfig {
                 let TensorConfig { name, datatype, .. } = tensor;
                 return Err(Error::invalid(format!("{name:?}: there is no type {datatype:?}")));
             }
+            if format_code(&tensor.format).is_none() {
+                let TensorConfig { name, format, .. } = tensor;
+                let known = "FORMAT_NONE, FORMAT_NHWC and FORMAT_NCHW";
+                let why = format!("{name:?}: there is no format {format:?}, only {known}");
+                return Err(Error::invalid(why));
+            }
+        }
+        if let Some(TensorConfig { name, .. }) = self.inputs.iter().find(|it| !it.labels.is_empty())
+        {
+            return Err(Error::invalid(format!("input {name:?}: labels are those of an output")));
+        }
+        if let Some(TensorConfig { name, .. }) =
+            self.outputs.iter().find(|it| !it.format.is_empty())
+        {
+            return Err(Error::invalid(format!("output {name:?}: a format is that of an input")));
         }
         Ok(self)
+    }
+
+    /// The files with names of classes, each once.
+    pub(crate) fn label_files(&self) -> Vec<String> {
+        let of_outputs = self.outputs.iter().map(|output| &output.labels);
+        let names = std::iter::once(&self.labels).chain(of_outputs).filter(|it| !it.is_empty());
+        let names: std::collections::BTreeSet<&String> = names.collect();
+        names.into_iter().cloned().collect()
     }
 
     /// Threads of a run.
@@ -411,6 +455,23 @@ fn type_name(code: i32) -> String {
     }
 }
 
+/// The name of an input's format of a configuration; empty if it is none.
+fn format_name(code: i32) -> String {
+    match proto::model_input::Format::try_from(code) {
+        Ok(proto::model_input::Format::None) => String::new(),
+        Ok(known) => known.as_str_name().to_owned(),
+        Err(_) => format!("format {code}"),
+    }
+}
+
+/// The code of an input's format in a configuration; `None`: there is no such format.
+pub(crate) fn format_code(name: &str) -> Option<i32> {
+    match name {
+        "" => Some(proto::model_input::Format::None.into()),
+        name => proto::model_input::Format::from_str_name(name).map(Into::into),
+    }
+}
+
 /// The code of a type in a configuration.
 pub(crate) fn type_code(data_type: DataType) -> i32 {
     let name = data_type::config_name(data_type).unwrap_or_default();
@@ -433,7 +494,7 @@ mod tests {
             name: "digits"
             backend: "tflite"
             max_batch_size: 16
-            input [ { name: "image" data_type: TYPE_FP32 dims: [ 8, 8, 1 ] } ]
+            input [ { name: "image" data_type: TYPE_FP32 format: FORMAT_NHWC dims: [ 8, 8, 1 ] } ]
             output [ { name: "y" data_type: TYPE_FP32 dims: [ 10 ] label_filename: "l.txt" } ]
             dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100
               default_queue_policy { max_queue_size: 7 default_timeout_microseconds: 9 } }
@@ -450,7 +511,10 @@ mod tests {
         assert_eq!((config.max_queue_size, config.default_timeout_microseconds), (7, 9));
         assert!(!config.allow_timeout_override, "as Triton has it");
         assert_eq!(config.versions, Versions::Specific(vec![1, 3]));
-        assert_eq!((&*config.labels, &*config.inputs[0].datatype), ("l.txt", "TYPE_FP32"));
+        assert_eq!((&*config.outputs[0].labels, &*config.labels), ("l.txt", ""));
+        assert_eq!(config.label_files(), ["l.txt"]);
+        let image = &config.inputs[0];
+        assert_eq!((&*image.datatype, &*image.format), ("TYPE_FP32", "FORMAT_NHWC"));
     }
 
     #[test]
@@ -484,6 +548,8 @@ mod tests {
                 "timeout_action",
             ),
             ("input [ { name: 'x' optional: true } ]", "optional"),
+            ("input [ { name: 'x' format: 9 } ]", "format 9"),
+            ("output [ { name: 'x' label_filename: '../x' } ]", "../x"),
         ] {
             let error = ModelConfig::from_pbtxt(text).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
@@ -502,6 +568,12 @@ mod tests {
         assert!(ModelConfig::from_toml("max_bach_size = 8").is_err());
         assert!(ModelConfig::from_toml("instances = 0").is_err());
         assert!(ModelConfig::from_toml("versions = 'all'").is_ok());
+        let of = |kind: &str, what: &str| {
+            ModelConfig::from_toml(&format!("[[{kind}]]\nname = 'x'\n{what}\n")).is_ok()
+        };
+        assert!(of("inputs", "format = 'FORMAT_NCHW'") && of("outputs", "labels = 'l.txt'"));
+        assert!(!of("inputs", "format = 'NCHW'") && !of("inputs", "labels = 'l.txt'"));
+        assert!(!of("outputs", "format = 'FORMAT_NCHW'") && !of("outputs", "labels = '/l'"));
     }
 
     #[test]

@@ -50,12 +50,17 @@ pub enum Error {
         /// When there may be room, by the time that runs took lately.
         retry_after: Duration,
     },
-    /// Requests that are being received take all the memory that there is for them.
-    #[error("requests in progress take all of the {limit} bytes that there are for them")]
+    /// Requests that are being received, and answers that are being sent, take all the memory that there is for them.
+    #[error(
+        "requests in progress and their answers take all of the {limit} bytes that there are for them"
+    )]
     NoMemory {
         /// Bytes for requests that are in progress.
         limit: usize,
     },
+    /// What is done for one at a time is being done for another.
+    #[error("{0}")]
+    Busy(&'static str),
     /// The request's timeout passed, waiting or computing.
     #[error("the request's timeout passed {0}")]
     Timeout(&'static str),
@@ -94,7 +99,9 @@ impl Error {
             Self::Unauthenticated(_) => Code::UNAUTHORIZED,
             Self::Forbidden(_) => Code::FORBIDDEN,
             Self::TooLarge { .. } => Code::PAYLOAD_TOO_LARGE,
-            Self::QueueFull { .. } | Self::NoMemory { .. } => Code::TOO_MANY_REQUESTS,
+            Self::QueueFull { .. } | Self::NoMemory { .. } | Self::Busy(_) => {
+                Code::TOO_MANY_REQUESTS
+            }
             Self::Timeout(_) => Code::GATEWAY_TIMEOUT,
             Self::SlowClient => Code::REQUEST_TIMEOUT,
             Self::Cancelled | Self::Unavailable(_) => Code::SERVICE_UNAVAILABLE,
@@ -112,9 +119,10 @@ impl Error {
             Self::NotFound { .. } | Self::NoVersion { .. } => Code::NotFound,
             Self::Unauthenticated(_) => Code::Unauthenticated,
             Self::Forbidden(_) => Code::PermissionDenied,
-            Self::TooLarge { .. } | Self::QueueFull { .. } | Self::NoMemory { .. } => {
-                Code::ResourceExhausted
-            }
+            Self::TooLarge { .. }
+            | Self::QueueFull { .. }
+            | Self::NoMemory { .. }
+            | Self::Busy(_) => Code::ResourceExhausted,
             Self::Timeout(_) | Self::SlowClient => Code::DeadlineExceeded,
             Self::Cancelled => Code::Cancelled,
             Self::Unavailable(_) => Code::Unavailable,
@@ -133,6 +141,7 @@ impl Error {
             Self::TooLarge { .. } => "too_large",
             Self::QueueFull { .. } => "queue_full",
             Self::NoMemory { .. } => "no_memory",
+            Self::Busy(_) => "busy",
             Self::Timeout(_) => "timeout",
             Self::SlowClient => "slow_client",
             Self::Cancelled => "cancelled",
@@ -146,7 +155,9 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::QueueFull { retry_after, .. } => Some(*retry_after),
-            Self::NoMemory { .. } | Self::Unavailable(_) => Some(Duration::from_secs(1)),
+            Self::NoMemory { .. } | Self::Busy(_) | Self::Unavailable(_) => {
+                Some(Duration::from_secs(1))
+            }
             _ => None,
         }
     }

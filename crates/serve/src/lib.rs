@@ -19,6 +19,7 @@
 
 mod access;
 mod browser;
+mod classes;
 mod compressed;
 mod config;
 mod data_type;

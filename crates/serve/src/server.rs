@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,6 +29,8 @@ const MOST_BLOCKING: usize = 8;
 /// Connections that the system takes before they are accepted: with fewer, a client of a burst tries again a second
 /// later. The system has a limit of its own (`net.core.somaxconn`).
 const BACKLOG: u32 = 4096;
+/// To wait longer for the end is to wait for ever.
+const LONGEST_END: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Descriptors that are kept for other things than connections.
 const KEPT_DESCRIPTORS: usize = 128;
 
@@ -109,6 +111,7 @@ impl Server {
             most_connections,
             client_timeout: options.client_timeout,
             last: Arc::clone(&last),
+            ending: ended.clone(),
         };
         let mut endpoints = Vec::new();
         let address =
@@ -117,12 +120,12 @@ impl Server {
         let timeout = options.shutdown_timeout;
         if let Some((listener, _)) = http {
             let endpoint = endpoint(EndpointKind::Http, http::router(Arc::clone(&service)));
-            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
+            endpoints.push(runtime.spawn(endpoint.serve(listener, timeout)));
         }
         if let Some((listener, _)) = grpc {
             let router = grpc::router(Arc::clone(&service), options.most_request, ended.clone());
             let endpoint = endpoint(EndpointKind::Grpc, router);
-            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
+            endpoints.push(runtime.spawn(endpoint.serve(listener, timeout)));
         }
         let shutdown_timeout = options.shutdown_timeout;
         let (http, grpc) = (http_address, grpc_address);
@@ -168,16 +171,20 @@ impl Server {
     pub fn end(self) {
         tracing::info!("ending");
         let Self { runtime, service, ending, endpoints, shutdown_timeout, .. } = self;
+        // One for all that is waited for.
+        let now = Instant::now();
+        let deadline = now.checked_add(shutdown_timeout).unwrap_or(now + LONGEST_END);
         // Doors first: a request that has come in is still answered.
         let _ = ending.send(true);
         runtime.block_on(async {
             for endpoint in endpoints {
                 let _ = endpoint.await;
             }
-            service.drained(shutdown_timeout).await;
+            service.drained(deadline).await;
             service.end();
         });
-        runtime.shutdown_timeout(Duration::from_secs(1));
+        let left = deadline.saturating_duration_since(Instant::now());
+        runtime.shutdown_timeout(left.min(Duration::from_secs(1)));
         tracing::info!("ended");
     }
 }

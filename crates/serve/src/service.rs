@@ -1,9 +1,11 @@
 //! [`Service`]: what the server does, whichever endpoint a request came through.
 
+use crate::classes::classify;
+use crate::endpoint::SharedCharge;
 use crate::error::{Error, Result};
 use crate::input_memory::{InputMemory, MemoryPool};
 use crate::metrics::Metrics;
-use crate::model::{Computed, Job, Served};
+use crate::model::{Computed, Job, Served, TensorMeta};
 use crate::parameters::{check_count, check_name};
 use crate::repository::Repository;
 use crate::request::{
@@ -11,12 +13,12 @@ use crate::request::{
 };
 use crate::shared_memory::SharedMemory;
 use bytes::Bytes;
-use nnhal::DataType;
 use nnhal::hal::Cancellation;
-use std::sync::Arc;
+use nnhal::{DataType, Profile};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// What the server calls itself.
 pub(crate) const NAME: &str = "nnhal";
@@ -26,6 +28,12 @@ const MOST_ATTEMPTS: usize = 8;
 
 /// Bytes of an input for which a copy less is worth memory of its own.
 const LARGE: usize = 64 << 10;
+
+/// Bytes of an answer that count, and are there whatever others have taken.
+const FEW: usize = 4 << 10;
+
+/// Bytes of tensors of which texts are made on a thread of their own, so that others are answered meanwhile.
+pub(crate) const MUCH: usize = 32 << 10;
 
 /// After a deadline, for a worker to say itself what has become of a request.
 const GRACE: Duration = Duration::from_millis(20);
@@ -40,20 +48,22 @@ pub(crate) struct Service {
     pub(crate) may_control: bool,
     pub(crate) receiving: Arc<Receiving>,
     input_memory: Arc<MemoryPool>,
+    /// Models are profiled one at a time: each takes a thread that others need.
+    profiling: Arc<Semaphore>,
     is_ending: AtomicBool,
     in_progress: AtomicUsize,
     /// What a request may take if neither it nor its model says it.
     most_time: Duration,
 }
 
-/// Bytes of requests that are in progress, and how many there may be.
+/// Bytes of requests that are in progress and of their answers, and how many there may be.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     limit: usize,
     used: AtomicUsize,
 }
 
-/// Bytes that one request has taken; given back when dropped.
+/// Bytes that one request or answer has taken; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     from: Arc<Receiving>,
@@ -88,12 +98,59 @@ impl Charge {
         Ok(())
     }
 
+    /// Takes more bytes, whether there is room for them or not: of what is there already, and is little.
+    fn add(&mut self, bytes: usize) {
+        self.from.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+    }
+
     /// Gives some of what it has taken back.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.from.used.fetch_sub(bytes, Ordering::Relaxed);
     }
+
+    /// Part of what it has taken, to be given back by itself.
+    pub(crate) fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { from: Arc::clone(&self.from), bytes }
+    }
+
+    /// Has taken this many bytes, whatever it had before. Few are always there: errors are answered and the server's health is
+    /// told also when there is no room.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`]
+    pub(crate) fn settle(&mut self, bytes: usize) -> Result<()> {
+        match bytes.checked_sub(self.bytes) {
+            None => self.give_back(self.bytes - bytes),
+            Some(more) if bytes <= FEW => self.add(more),
+            Some(more) => self.take(more)?,
+        }
+        Ok(())
+    }
+
+    /// Bytes of what is there already.
+    pub(crate) fn of(from: &Arc<Receiving>, bytes: usize) -> Self {
+        let mut charge = Self::new(Arc::clone(from));
+        charge.add(bytes);
+        charge
+    }
+
+    /// To be shared.
+    pub(crate) fn shared(self) -> SharedCharge {
+        Arc::new(Mutex::new(self))
+    }
+}
+
+/// Takes more bytes of a charge that is shared.
+///
+/// # Errors
+/// [`Error::NoMemory`]
+pub(crate) fn take(charge: &SharedCharge, bytes: usize) -> Result<()> {
+    charge.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
 }
 
 impl Drop for Charge {
@@ -136,10 +193,16 @@ impl Service {
             may_control,
             receiving,
             input_memory: Arc::default(),
+            profiling: Arc::new(Semaphore::new(1)),
             is_ending: AtomicBool::new(false),
             in_progress: AtomicUsize::new(0),
             most_time,
         }
+    }
+
+    /// For what a request or an answer takes.
+    pub(crate) fn charge(&self) -> Charge {
+        Charge::new(Arc::clone(&self.receiving))
     }
 
     /// Whether all models are as they should be, and more requests are taken.
@@ -194,15 +257,33 @@ impl Service {
         self.input_memory.take(length)
     }
 
-    /// Runs a model.
+    /// Where a run of a model spends its time.
     ///
     /// # Errors
-    /// The request does not fit the model, the model cannot take more requests, the time is over, or the run
-    /// failed.
+    /// There is no such model, its device does not show it, or another is being profiled.
+    pub(crate) async fn profile(&self, model: &str) -> Result<Profile> {
+        let served = self.repository.get(model, None)?;
+        let place = Arc::clone(&self.profiling).try_acquire_owned();
+        let place =
+            place.map_err(|_| Error::Busy("a model is being profiled: one is at a time"))?;
+        // It is not given up with its client, and keeps its place until it ends.
+        blocking(move || {
+            let _place = place;
+            served.profile()
+        })
+        .await
+    }
+
+    /// Runs a model. What the answer takes is taken of `charge`.
+    ///
+    /// # Errors
+    /// The request does not fit the model, the model cannot take more requests, the time is over, the run
+    /// failed, or there is no memory for its answer.
     pub(crate) async fn infer(
         &self,
         mut request: InferRequest,
         arrived: Instant,
+        charge: &SharedCharge,
     ) -> Result<InferResponse> {
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         let _in_progress = InProgress(&self.in_progress);
@@ -216,7 +297,7 @@ impl Service {
             let served = self.repository.get(&request.model, request.version)?;
             let (id, wanted) = (request.id.clone(), request.outputs.clone());
             match self.run(&served, request, arrived).await {
-                Ok(computed) => return answer(&served, id, &wanted, computed),
+                Ok(computed) => return answer(served, id, wanted, computed, charge).await,
                 Err(Refused::For(error)) => return Err(error),
                 Err(Refused::Replaced(same)) => request = *same,
             }
@@ -267,10 +348,9 @@ impl Service {
         Ok(answer.map_err(lost)??)
     }
 
-    /// Waits until no requests to run models are in progress, for at most so long.
-    pub(crate) async fn drained(&self, most: Duration) {
-        let begun = Instant::now();
-        while self.in_progress.load(Ordering::Acquire) > 0 && begun.elapsed() < most {
+    /// Waits until no requests to run models are in progress, but no longer than until then.
+    pub(crate) async fn drained(&self, deadline: Instant) {
+        while self.in_progress.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -299,50 +379,80 @@ impl From<Error> for Refused {
 }
 
 /// The outputs that were wanted, as they were wanted.
-fn answer(
+async fn answer(
+    served: Arc<Served>,
+    id: String,
+    mut wanted: Vec<WantedOutput>,
+    computed: Computed,
+    charge: &SharedCharge,
+) -> Result<InferResponse> {
+    if wanted.is_empty() {
+        let output =
+            |meta: &TensorMeta| WantedOutput { name: meta.name.clone(), ..WantedOutput::default() };
+        wanted = served.outputs.iter().map(output).collect();
+    }
+    let is_long = computed.outputs.iter().any(|(_, data)| match data {
+        OutputData::Tensor(_, bytes) => bytes.len() >= MUCH,
+        _ => false,
+    });
+    if is_long && wanted.iter().any(|output| output.classes.is_some()) {
+        let charge = Arc::clone(charge);
+        return blocking(move || answered(&served, id, &wanted, &computed, &charge)).await;
+    }
+    answered(&served, id, &wanted, &computed, charge)
+}
+
+fn answered(
     served: &Served,
     id: String,
     wanted: &[WantedOutput],
-    computed: Computed,
+    computed: &Computed,
+    charge: &SharedCharge,
 ) -> Result<InferResponse> {
-    let all;
-    let wanted = match wanted {
-        [] => {
-            let name = |meta: &crate::model::TensorMeta| meta.name.clone();
-            let output = |name| WantedOutput { name, ..WantedOutput::default() };
-            all = served.outputs.iter().map(name).map(output).collect::<Vec<_>>();
-            &all
-        }
-        some => some,
-    };
     let mut outputs = Vec::with_capacity(wanted.len());
     for output in wanted {
         let position = served.output_named(&output.name)?;
         let missing = || Error::Internal(format!("output {:?} was not computed", output.name));
         let (shape, data) = computed.outputs.get(position).ok_or_else(missing)?;
         let OutputData::Tensor(data_type, bytes) = data else { return Err(missing()) };
-        outputs.push(one_output(served, output, *data_type, shape, bytes)?);
+        let tensor = Computation { data_type: *data_type, shape, bytes };
+        outputs.push(one_output(served, output, position, &tensor, charge)?);
     }
     let (model, version) = (served.name.clone(), served.version);
     Ok(InferResponse { model, version, id, outputs })
 }
 
+/// An output as a run gave it.
+struct Computation<'c> {
+    data_type: DataType,
+    shape: &'c [usize],
+    bytes: &'c Bytes,
+}
+
 fn one_output(
     served: &Served,
     wanted: &WantedOutput,
-    data_type: DataType,
-    shape: &[usize],
-    bytes: &Bytes,
+    position: usize,
+    computed: &Computation<'_>,
+    charge: &SharedCharge,
 ) -> Result<OutputTensor> {
     let name = wanted.name.clone();
+    let Computation { data_type, shape, bytes } = *computed;
     let (shape, datatype, data) = match wanted.classes {
         Some(classes) => {
-            let (shape, texts) = classify(served, classes, data_type, shape, bytes)?;
+            let rows = served.is_batched().then(|| shape.first().copied().unwrap_or(1));
+            let labels = served.outputs.get(position).map_or(&[][..], |it| &it.labels);
+            let texts = classify(data_type, bytes, rows.unwrap_or(1), classes, labels, charge)?;
+            let count = texts.len().checked_div(rows.unwrap_or(1)).unwrap_or(0);
+            let shape = rows.into_iter().chain([count]).collect();
             (shape, crate::data_type::TEXT, OutputData::Texts(texts))
         }
         None => {
             let no_name = || Error::Internal(format!("the protocol has no type for {data_type}"));
             let datatype = crate::data_type::name(data_type).ok_or_else(no_name)?;
+            if wanted.shared.is_none() {
+                take(charge, bytes.len())?;
+            }
             (shape.to_vec(), datatype, OutputData::Tensor(data_type, bytes.clone()))
         }
     };
@@ -372,36 +482,4 @@ impl OutputData {
             }
         }
     }
-}
-
-/// The classes with the greatest values, of each row: `value:index` or `value:index:name`.
-fn classify(
-    served: &Served,
-    classes: usize,
-    data_type: DataType,
-    shape: &[usize],
-    bytes: &Bytes,
-) -> Result<(Vec<usize>, Vec<String>)> {
-    let rows = if served.is_batched() { shape.first().copied().unwrap_or(1) } else { 1 };
-    let all = nnhal::Tensor::from_bytes(data_type, shape, bytes)?.stored();
-    let each = all.len().checked_div(rows).unwrap_or(0);
-    let count = classes.min(each);
-    let mut texts = Vec::with_capacity(rows * count);
-    for row in all.chunks(each.max(1)) {
-        let mut order: Vec<usize> = (0..row.len()).collect();
-        order.sort_by(|one, other| row[*other].total_cmp(&row[*one]));
-        texts.extend(order.into_iter().take(count).map(|index| {
-            let value = if data_type.is_float() {
-                format!("{:.6}", row[index])
-            } else {
-                row[index].to_string()
-            };
-            match served.labels.get(index) {
-                Some(label) => format!("{value}:{index}:{label}"),
-                None => format!("{value}:{index}"),
-            }
-        }));
-    }
-    let shape = if served.is_batched() { vec![rows, count] } else { vec![count] };
-    Ok((shape, texts))
 }

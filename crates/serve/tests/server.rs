@@ -1,88 +1,15 @@
 //! A server as strangers meet it: right and wrong requests, by HTTP as it is on the wire.
 
-use nnhal_serve::{Options, Server, StartError};
+mod common;
+
+use common::*;
+use nnhal_serve::{Server, StartError};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-fn asset(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits").join(name)
-}
-
-/// A repository with the digits' network, in floats, as `digits`.
-fn repository(config: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    add(folder.path(), "digits", 1, "digits_float32.tflite", config);
-    folder
-}
-
-fn add(root: &Path, name: &str, version: u64, file: &str, config: &str) {
-    let folder = root.join(name).join(version.to_string());
-    std::fs::create_dir_all(&folder).unwrap();
-    let partial = root.join(format!(".{name}-{version}"));
-    std::fs::copy(asset(file), &partial).unwrap();
-    std::fs::rename(partial, folder.join("model.tflite")).unwrap();
-    std::fs::write(root.join(name).join("config.toml"), config).unwrap();
-}
-
-fn options(models: &Path) -> Options {
-    let here = "127.0.0.1:0".parse().unwrap();
-    let mut options = Options::new(models).http(here).grpc(here);
-    options.poll = Some(Duration::from_millis(50));
-    options
-}
-
-fn start(options: Options) -> (Server, SocketAddr) {
-    let server = Server::start(options).unwrap();
-    let address = server.http_address().unwrap();
-    (server, address)
-}
-
-/// Sends bytes, and reads until the other side ends.
-fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // What is refused early is not read to its end.
-    let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let length = body.len();
-    let mut bytes = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
-    )
-    .into_bytes();
-    bytes.extend_from_slice(body);
-    bytes
-}
-
-fn get(address: SocketAddr, path: &str) -> String {
-    exchange(address, &request("GET", path, "", b""))
-}
-
-fn post(address: SocketAddr, path: &str, body: &str) -> String {
-    exchange(address, &request("POST", path, "", body.as_bytes()))
-}
-
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
-}
-
-const INFER: &str = "/v2/models/digits/infer";
-
-/// A request for rows of an image of one brightness.
-fn image(rows: usize, brightness: f32) -> String {
-    let data = vec![brightness.to_string(); rows * 64].join(",");
-    format!(
-        r#"{{"id":"{brightness}","inputs":[{{"name":"image","shape":[{rows},8,8,1],"datatype":"FP32","data":[{data}]}}]}}"#
-    )
-}
 
 #[test]
 fn health_metadata_and_a_run_by_json() {
@@ -251,8 +178,12 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
     }
     assert_eq!(status(&post(address, "/v2/repository/models/new/load", file)), 400);
     assert_eq!(status(&get(address, "/v2/models/..%2f..%2fetc/ready")), 404);
-    for path in ["/v2/models/%ff", "/v2/models/digits/versions/%ff", "/nnhal/models/%ff/profile"] {
-        let answer = get(address, path);
+    for (method, path) in [
+        ("GET", "/v2/models/%ff"),
+        ("GET", "/v2/models/digits/versions/%ff"),
+        ("POST", "/nnhal/models/%ff/profile"),
+    ] {
+        let answer = exchange(address, &request(method, path, "", b""));
         assert!(answer.contains("{\"error\":") && status(&answer) == 400, "{answer}");
     }
     for version in ["01", "+1", "-1", "1.0"] {
@@ -330,17 +261,6 @@ fn negated(address: SocketAddr, values: &[f32], piece: usize) -> Vec<f32> {
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer[..400]));
     let (floats, _) = answer[answer.len() - length..].as_chunks();
     floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-}
-
-/// A repository with that model.
-fn negative() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("negative");
-    std::fs::create_dir_all(root.join("1")).unwrap();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/negative.tflite");
-    std::fs::copy(file, root.join("1/model.tflite")).unwrap();
-    std::fs::write(root.join("config.toml"), "instances = 2").unwrap();
-    folder
 }
 
 #[test]
@@ -437,17 +357,7 @@ fn inputs_and_outputs_in_shared_memory() {
     server.end();
 }
 
-/// A repository with a model of some hundred milliseconds: forty times `tanh(y) + x` over two million values.
-fn slow(config: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("slow/1")).unwrap();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/slow.tflite");
-    std::fs::copy(file, folder.path().join("slow/1/model.tflite")).unwrap();
-    std::fs::write(folder.path().join("slow/config.toml"), config).unwrap();
-    folder
-}
-
-/// A request for it, with these parameters.
+/// A request for the slow model, with these parameters.
 fn ask_slow(address: SocketAddr, parameters: &str) -> String {
     let body = format!(
         r#"{{"parameters":{{{parameters}}},"inputs":[{{"name":"x","shape":[1,1],"datatype":"FP32","data":[0.5]}}]}}"#

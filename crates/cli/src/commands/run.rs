@@ -103,11 +103,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         None => vec![None; names.len()],
     };
     let mut labels: Vec<Option<Vec<String>>> = Vec::with_capacity(names.len());
-    for tensor in results.tensors() {
+    for (index, tensor) in results.tensors().iter().enumerate() {
         labels.push(match &given {
             Some(labels) => Some(labels.clone()).filter(|it| it.len() == tensor.len()),
             // What the file says of its classes is shown without being asked for.
-            None => model.labels(tensor.len())?,
+            None => model.labels(index, tensor.len())?,
         });
     }
     let note = given.as_ref().filter(|_| labels.iter().all(Option::is_none)).map(|given| {

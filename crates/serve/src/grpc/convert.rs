@@ -1,6 +1,6 @@
 //! The protocol's messages as the service's types, and back.
 
-use crate::config::{LEVELS, Versions, type_code};
+use crate::config::{LEVELS, Versions, format_code, type_code};
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Durations, Served, TensorMeta, wire_shape};
@@ -244,14 +244,15 @@ pub(crate) fn config(served: &Served) -> proto::ModelConfig {
     let input = |meta: &TensorMeta| proto::ModelInput {
         name: meta.name.clone(),
         data_type: type_code(meta.data_type),
+        format: format_code(&meta.format).unwrap_or_default(),
         dims: dims(meta),
         ..Default::default()
     };
-    let output = |(at, meta): (usize, &TensorMeta)| proto::ModelOutput {
+    let output = |meta: &TensorMeta| proto::ModelOutput {
         name: meta.name.clone(),
         data_type: type_code(meta.data_type),
         dims: dims(meta),
-        label_filename: if at == 0 { own.labels.clone() } else { String::new() },
+        label_filename: meta.label_file.clone(),
         ..Default::default()
     };
     let policy = match &own.versions {
@@ -284,7 +285,7 @@ pub(crate) fn config(served: &Served) -> proto::ModelConfig {
         version_policy: Some(proto::ModelVersionPolicy { policy_choice: Some(policy) }),
         max_batch_size: small(own.max_batch_size as usize),
         input: served.inputs.iter().map(input).collect(),
-        output: served.outputs.iter().enumerate().map(output).collect(),
+        output: served.outputs.iter().map(output).collect(),
         instance_group: vec![proto::ModelInstanceGroup {
             name: format!("{}_0", served.name),
             kind: proto::model_instance_group::Kind::Cpu.into(),

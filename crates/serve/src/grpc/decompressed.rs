@@ -2,7 +2,7 @@
 //! there is memory for what comes out.
 
 use crate::compressed::{Encoding, decompress};
-use crate::endpoint::SharedCharge;
+use crate::endpoint::{MessageCharges, SharedCharge};
 use crate::error::{Error, Result};
 use crate::pieces::Pieces;
 use crate::service::blocking;
@@ -32,10 +32,17 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
     let charge =
         charge.ok_or_else(|| Error::Internal("a request without a limit of memory".into()))?;
     request.headers_mut().remove(ENCODING);
+    // What a message takes of a stream is another number when it is not compressed any more.
+    let received = request.extensions_mut().remove::<MessageCharges>();
+    let charges = received.map(|received| (received, MessageCharges::default()));
+    if let Some((_, decompressed)) = &charges {
+        request.extensions_mut().insert(decompressed.clone());
+    }
     Ok(request.map(|body| {
         let (sender, messages) = mpsc::channel(1);
         tokio::spawn(async move {
-            let mut reader = Reader { body, received: BytesMut::new(), encoding, most, charge };
+            let mut reader =
+                Reader { body, received: BytesMut::new(), encoding, most, charge, charges };
             let outcome = tokio::select! {
                 outcome = reader.hand_on(&sender) => outcome,
                 () = sender.closed() => return,
@@ -56,6 +63,8 @@ struct Reader {
     encoding: Encoding,
     most: usize,
     charge: SharedCharge,
+    /// Of a stream: what each message takes as it was sent, and as it is handed on.
+    charges: Option<(MessageCharges, MessageCharges)>,
 }
 
 impl Reader {
@@ -90,9 +99,10 @@ impl Reader {
         }
         self.receive(length).await?;
         let message = Pieces::from(self.part(length)?);
+        let sent = self.charges.as_ref().map_or(HEAD + length, |(sent, _)| sent.pop());
         let outcome = match is_compressed {
-            0 => Ok(message),
-            1 => self.decompressed(message).await,
+            0 => Ok((message, sent)),
+            1 => self.decompressed(message, sent).await,
             _ => {
                 let what = format!(
                     "a message says {is_compressed} of whether it is compressed: 0 or 1 is expected"
@@ -100,16 +110,20 @@ impl Reader {
                 Err(Error::invalid(what))
             }
         };
-        outcome.map(Some).map_err(|error| of_error(&error))
+        let (message, taken) = outcome.map_err(|error| of_error(&error))?;
+        if let Some((_, decompressed)) = &self.charges {
+            decompressed.push(taken);
+        }
+        Ok(Some(message))
     }
 
-    /// A message as it was. What it was sent as counts no more: a stream has any number of messages.
-    async fn decompressed(&mut self, message: Pieces) -> Result<Pieces> {
+    /// A message as it was, and what it takes. What it was sent as counts no more.
+    async fn decompressed(&mut self, message: Pieces, sent: usize) -> Result<(Pieces, usize)> {
         let (encoding, most, charge) = (self.encoding, self.most, Arc::clone(&self.charge));
-        let length = message.len();
         let decompressed = blocking(move || decompress(encoding, &message, most, &charge)).await?;
-        self.charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(length);
-        Ok(decompressed)
+        self.charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(sent);
+        let length = decompressed.len();
+        Ok((decompressed, length))
     }
 
     /// Waits for `length` bytes of the body, or for its end.

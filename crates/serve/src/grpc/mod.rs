@@ -8,7 +8,7 @@ mod health;
 pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use convert::{config, request as read_request};
 
-use crate::endpoint::{Arrival, SharedCharge};
+use crate::endpoint::{AnswerCharge, Arrival, MessageCharges, SharedCharge};
 use crate::error::Error;
 use crate::proto::{self, grpc_inference_service_server as generated};
 use crate::repository::Overrides;
@@ -17,7 +17,6 @@ use crate::service::{NAME, Service};
 use crate::shared_memory::RegionStatus;
 use axum::Router;
 use futures_core::Stream;
-use prost::Message as _;
 use proto::model_repository_parameter::ParameterChoice;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -135,10 +134,11 @@ async fn infer(
     request: proto::ModelInferRequest,
     arrived: Instant,
     deadline: Option<Duration>,
+    charge: &SharedCharge,
 ) -> Result<proto::ModelInferResponse, Error> {
     let mut request = convert::request(request, &service.shared_memory)?;
     request.client_deadline = deadline;
-    let response: InferResponse = service.infer(request, arrived).await?;
+    let response: InferResponse = service.infer(request, arrived, charge).await?;
     Ok(convert::response(response))
 }
 
@@ -215,9 +215,11 @@ impl generated::GrpcInferenceService for Endpoint {
     ) -> Answer<proto::ModelInferResponse> {
         let (arrived, deadline) = (arrival(&request), deadline(request.metadata()));
         let headers = request.metadata().clone().into_headers();
+        let charge = request.extensions().get::<AnswerCharge>().cloned();
+        let charge = charge.map_or_else(|| self.0.charge().shared(), |charge| charge.0);
         let request = request.into_inner();
         let span = crate::telemetry::request_span("grpc", &request.model_name, &headers);
-        let work = infer(&self.0, request, arrived, deadline);
+        let work = infer(&self.0, request, arrived, deadline, &charge);
         let response = tracing::Instrument::instrument(work, span).await;
         response.map(Response::new).map_err(|error| self.refuse(&error))
     }
@@ -231,9 +233,11 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<Streaming<proto::ModelInferRequest>>,
     ) -> Answer<Self::ModelStreamInferStream> {
         let charge = request.extensions().get::<SharedCharge>().cloned();
+        let charges = request.extensions().get::<MessageCharges>().cloned().unwrap_or_default();
         let mut requests = request.into_inner();
         let service = Arc::clone(&self.0);
-        type Task = JoinHandle<(String, Result<proto::ModelInferResponse, Error>)>;
+        // With an answer goes what it takes, until it is written.
+        type Task = JoinHandle<(String, Result<proto::ModelInferResponse, Error>, SharedCharge)>;
         let (sender, tasks) =
             mpsc::channel::<Result<AbortWhenDropped<Task>, Status>>(MOST_OF_STREAM);
         tokio::spawn(async move {
@@ -255,14 +259,16 @@ impl generated::GrpcInferenceService for Endpoint {
                     }
                     Some(Ok(request)) => request,
                 };
-                let (service, charge) = (Arc::clone(&service), charge.clone());
+                let received = charge.as_ref().map(|charge| {
+                    charge.lock().unwrap_or_else(PoisonError::into_inner).split(charges.pop())
+                });
+                let service = Arc::clone(&service);
                 let task = tokio::spawn(async move {
-                    let (id, length) = (request.id.clone(), request.encoded_len());
-                    let outcome = infer(&service, request, Instant::now(), None).await;
-                    if let Some(charge) = charge {
-                        charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(length);
-                    }
-                    (id, outcome)
+                    // A stream has any number of messages: each gives back what it has taken.
+                    let _received = received;
+                    let (id, answer) = (request.id.clone(), service.charge().shared());
+                    let outcome = infer(&service, request, Instant::now(), None, &answer).await;
+                    (id, outcome, answer)
                 });
                 place.send(Ok(AbortWhenDropped(task)));
             }
@@ -273,7 +279,7 @@ impl generated::GrpcInferenceService for Endpoint {
             async move {
                 let mut task = task?;
                 let failed = |error: tokio::task::JoinError| Status::internal(error.to_string());
-                let (id, outcome) = (&mut task.0).await.map_err(failed)?;
+                let (id, outcome, _taken) = (&mut task.0).await.map_err(failed)?;
                 let (error_message, mut response) = match outcome {
                     Ok(response) => (String::new(), response),
                     Err(error) => {
@@ -363,8 +369,8 @@ impl generated::GrpcInferenceService for Endpoint {
             };
             outcome.map_err(|error| self.refuse(&error))?;
         }
-        let repository = Arc::clone(&self.0.repository);
-        self.blocking(move || repository.load(&model_name, overrides)).await?;
+        let loaded = self.0.repository.load(model_name, overrides).await;
+        loaded.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::RepositoryModelLoadResponse {}))
     }
 
@@ -374,8 +380,8 @@ impl generated::GrpcInferenceService for Endpoint {
     ) -> Answer<proto::RepositoryModelUnloadResponse> {
         self.0.check_control().map_err(|error| self.refuse(&error))?;
         let name = request.into_inner().model_name;
-        let repository = Arc::clone(&self.0.repository);
-        self.blocking(move || repository.unload(&name)).await?;
+        let unloaded = self.0.repository.unload(name).await;
+        unloaded.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::RepositoryModelUnloadResponse {}))
     }
 

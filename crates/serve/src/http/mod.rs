@@ -9,13 +9,13 @@ pub(crate) use json::{Received, read as read_request};
 
 use self::json::Object;
 use crate::compressed::{Encoding, decompress};
-use crate::endpoint::{Arrival, Limits, SharedCharge};
+use crate::endpoint::{AnswerCharge, Arrival, Limits, SharedCharge};
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
 use crate::page;
 use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;
-use crate::request::{InferRequest, version};
+use crate::request::{InferRequest, InferResponse, version};
 use crate::service::{Service, blocking};
 use crate::shared_memory::RegionStatus;
 use axum::Router;
@@ -121,7 +121,8 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/page.css", get(page::style))
         .route("/metrics", get(views::metrics))
         .route("/nnhal/models", get(views::overview))
-        .route("/nnhal/models/{model}/profile", get(views::profile))
+        // A page of another site cannot make a browser ask so without saying where it is from.
+        .route("/nnhal/models/{model}/profile", post(views::profile))
         .route("/v2", get(views::server_metadata))
         .route("/v2/", get(views::server_metadata))
         .route("/v2/health/live", get(views::live))
@@ -261,12 +262,13 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
             true => Vec::new(),
             false => request.outputs.iter().map(|it| it.binary.unwrap_or(all_binary)).collect(),
         };
-        let response = service.infer(request, arrived).await?;
+        let charge = head.extensions.get::<AnswerCharge>().ok_or_else(unlimited)?;
+        let response = service.infer(request, arrived, &charge.0).await?;
         let binary = match binary.is_empty() {
             true => vec![all_binary; response.outputs.len()],
             false => binary,
         };
-        let (body, length) = json::write(&response, &binary)?;
+        let (body, length) = write(response, binary, &charge.0).await?;
         Ok(match length {
             None => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
             Some(length) => {
@@ -299,6 +301,19 @@ async fn parse(
     }
     let failed = |error: tokio::task::JoinError| Error::Internal(error.to_string());
     tokio::task::spawn_blocking(read).await.map_err(failed)?
+}
+
+/// Writes an answer; much JSON on a thread of its own, as it is read.
+async fn write(
+    response: InferResponse,
+    binary: Vec<bool>,
+    charge: &SharedCharge,
+) -> Result<(bytes::Bytes, Option<usize>)> {
+    if !json::is_much(&response, &binary) {
+        return json::write(&response, &binary, charge);
+    }
+    let charge = Arc::clone(charge);
+    blocking(move || json::write(&response, &binary, &charge)).await
 }
 
 /// A body that may be empty, or is JSON.
@@ -362,8 +377,7 @@ async fn load(
             _ => return Err(Error::invalid(format!("parameter {name:?} is not known")).into()),
         }
     }
-    let repository = Arc::clone(&service.repository);
-    blocking(move || repository.load(&of.model, overrides)).await?;
+    service.repository.load(of.model, overrides).await?;
     Ok(StatusCode::OK)
 }
 
@@ -375,8 +389,7 @@ async fn unload(
     service.check_control()?;
     // Nothing depends on a model, so that it makes no difference what the body says of that.
     read(request.into_body()).await?;
-    let repository = Arc::clone(&service.repository);
-    blocking(move || repository.unload(&of.model)).await?;
+    service.repository.unload(of.model).await?;
     Ok(StatusCode::OK)
 }
 

@@ -67,8 +67,11 @@ fn config_json(served: &Served) -> Result<Value> {
     let bytes = crate::grpc::config(served).encode_to_vec();
     let message = DynamicMessage::decode(crate::config::descriptor()?, &*bytes)
         .map_err(|error| failed(&error))?;
-    let options =
-        SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
+    // With all fields that are no messages, as Triton's: clients look for those that have their defaults too.
+    let options = SerializeOptions::new()
+        .use_proto_field_name(true)
+        .stringify_64_bit_integers(false)
+        .skip_default_fields(false);
     message
         .serialize_with_options(serde_json::value::Serializer, &options)
         .map_err(|error| failed(&error))
@@ -187,8 +190,7 @@ pub(super) async fn overview(State(service): Shared) -> Answer {
 
 /// Where a run spends its time.
 pub(super) async fn profile(State(service): Shared, Path(of): Path<OfModel>) -> Answer {
-    let served = service.repository.get(&of.model, None)?;
-    let profile = blocking(move || served.profile()).await?;
+    let profile = service.profile(&of.model).await?;
     let steps: Vec<Value> = profile
         .steps
         .iter()

@@ -1,21 +1,24 @@
 //! Connections of both endpoints: how many, how slow, who may, encrypted or not, and how they end.
 
 mod ahead;
+mod answer_body;
 mod body;
 mod busy_poll;
 mod open_requests;
 mod poll_again;
 mod timed;
+mod untaken;
 
 use crate::access::{Tls, Tokens};
 use crate::browser::SiteGuard;
-use crate::endpoint::{Arrival, EndpointKind, Limits, SharedCharge};
+use crate::endpoint::{AnswerCharge, Arrival, EndpointKind, Limits, MessageCharges};
 use crate::error::Error;
-use crate::service::{Charge, Service};
+use crate::service::Service;
 use ahead::ReadAhead;
+use answer_body::AnswerBody;
 use axum::Router;
 use axum::response::Response;
-use body::LimitedBody;
+use body::{LimitedBody, StreamOfMessages};
 use busy_poll::BusyPoll;
 pub(crate) use busy_poll::LastToSpeak;
 use http::header::{EXPECT, HOST};
@@ -24,16 +27,17 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use open_requests::{AnswerBody, OpenRequests};
+use open_requests::{OpenRequest, OpenRequests};
 use poll_again::poll_again;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use timed::Timed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service as _;
+use untaken::Untaken;
 
 /// Headers of a request, and their bytes.
 const MOST_HEADERS: usize = 64;
@@ -80,16 +84,14 @@ pub(crate) struct Endpoint {
     pub(crate) most_connections: usize,
     pub(crate) client_timeout: Duration,
     pub(crate) last: Arc<LastToSpeak>,
+    /// Whether the server ends.
+    pub(crate) ending: watch::Receiver<bool>,
 }
 
 impl Endpoint {
-    /// Takes connections until `ending` says so, then waits until they are done, for at most `timeout`.
-    pub(crate) async fn serve(
-        self,
-        listener: TcpListener,
-        mut ending: watch::Receiver<bool>,
-        timeout: Duration,
-    ) {
+    /// Takes connections until the server ends, then waits until they are done, for at most `timeout`.
+    pub(crate) async fn serve(self, listener: TcpListener, timeout: Duration) {
+        let mut ending = self.ending.clone();
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(self.most_connections));
         let open = self.service.metrics.connections(self.kind.name());
@@ -191,22 +193,55 @@ impl Endpoint {
         requests: OpenRequests,
         watcher: hyper_util::server::graceful::Watcher,
     ) {
-        let endpoint = Arc::clone(&self);
+        let untaken = Untaken::default();
+        let (endpoint, answers) = (Arc::clone(&self), untaken.clone());
         let service = hyper::service::service_fn(move |request| {
             let (endpoint, open) = (Arc::clone(&endpoint), requests.open());
-            async move {
-                let response = endpoint.request(request).await;
-                Ok::<_, Infallible>(response.map(|body| AnswerBody::new(body, open)))
-            }
+            let answers = answers.clone();
+            async move { Ok::<_, Infallible>(endpoint.answered(request, open, answers).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        if let Err(error) = poll_again(watcher.watch(connection)).await {
+        let connection = poll_again(watcher.watch(connection));
+        let outcome = match self.kind {
+            EndpointKind::Http => connection.await,
+            EndpointKind::Grpc => tokio::select! {
+                biased;
+                outcome = connection => outcome,
+                () = untaken.stalled(self.client_timeout) => {
+                    tracing::debug!("a connection ends: its client does not take its answers");
+                    return;
+                }
+            },
+        };
+        if let Err(error) = outcome {
             tracing::debug!(%error, endpoint = self.kind.name(), "a connection ended");
         }
     }
 
+    /// The answer to a request, whose bytes count until they are sent.
+    async fn answered(
+        &self,
+        request: Request<Incoming>,
+        open: OpenRequest,
+        answers: Untaken,
+    ) -> http::Response<AnswerBody> {
+        let memory = &self.service.receiving;
+        let charge = AnswerCharge(self.service.charge().shared());
+        let (mut head, body) = self.request(request, &charge).await.into_parts();
+        let answers = Some(answers).filter(|_| self.kind == EndpointKind::Grpc);
+        let mut body = AnswerBody::new(body, memory, answers, open);
+        let charge = charge.0.lock().unwrap_or_else(PoisonError::into_inner).split(usize::MAX);
+        if let Err(error) = body.begin(charge).await {
+            self.service.metrics.failed(self.kind.name(), &error);
+            let (head_of_error, inner) = refuse(self.kind, &error).into_parts();
+            head = head_of_error;
+            body.replace(inner);
+        }
+        http::Response::from_parts(head, body)
+    }
+
     /// Whether a request may go on, by its head.
-    fn admit(&self, request: &Request<Incoming>) -> Result<(), Error> {
+    fn admit<B>(&self, request: &Request<B>) -> Result<(), Error> {
         if let Some(tokens) = &self.tokens {
             tokens.check(request.uri().path(), request.headers())?;
         }
@@ -214,8 +249,29 @@ impl Endpoint {
         self.guard.map_or(Ok(()), |guard| guard.check(request.headers()))
     }
 
-    async fn request(&self, request: Request<Incoming>) -> Response {
+    /// What is known of a body that is a stream of messages.
+    fn stream(&self, charges: Option<MessageCharges>) -> StreamOfMessages {
+        let mut ending = self.ending.clone();
+        // It ends with the server, also when that is gone already.
+        StreamOfMessages::new(charges, async move { drop(ending.wait_for(|it| *it).await) })
+    }
+
+    async fn request(&self, request: Request<Incoming>, answer: &AnswerCharge) -> Response {
         let arrived = Arrival(Instant::now());
+        let path = request.uri().path();
+        let is_grpc = self.kind == EndpointKind::Grpc;
+        let is_stream = is_grpc && path.ends_with("/ModelStreamInfer");
+        let limits = Limits {
+            most: if is_stream { usize::MAX } else { self.most_request },
+            is_asked_for: request.headers().contains_key(EXPECT),
+            timeout: self.client_timeout,
+        };
+        let charges = is_stream.then(MessageCharges::default);
+        let stream = (is_stream || is_grpc && path.starts_with("/grpc.reflection."))
+            .then(|| self.stream(charges.clone()));
+        let charge = self.service.charge().shared();
+        let mut request = request
+            .map(|body| LimitedBody::new(body, Arc::clone(&charge), limits, self.kind, stream));
         if let Err(error) = self.admit(&request) {
             self.service.metrics.failed(self.kind.name(), &error);
             return refuse(self.kind, &error);
@@ -224,22 +280,20 @@ impl Endpoint {
             EndpointKind::Http => crate::http::wanted_encoding(&request),
             EndpointKind::Grpc => crate::grpc::wanted_encoding(&request),
         };
-        let is_stream = request.uri().path().ends_with("/ModelStreamInfer");
-        let limits = Limits {
-            most: if is_stream { usize::MAX } else { self.most_request },
-            is_asked_for: request.headers().contains_key(EXPECT),
-            timeout: (!is_stream).then_some(self.client_timeout),
-        };
-        let charge: SharedCharge =
-            Arc::new(Mutex::new(Charge::new(Arc::clone(&self.service.receiving))));
-        let (mut head, body) = request.into_parts();
-        head.extensions.insert(arrived);
-        head.extensions.insert(limits);
-        head.extensions.insert(Arc::clone(&charge));
-        let body = LimitedBody::new(body, Arc::clone(&charge), limits, self.kind);
-        let request = Request::from_parts(head, axum::body::Body::new(body));
+        let extensions = request.extensions_mut();
+        extensions.insert(arrived);
+        extensions.insert(limits);
+        // It counts until there is an answer, also where a handler has read it.
+        extensions.insert(Arc::clone(&charge));
+        extensions.insert(answer.clone());
+        if let Some(charges) = charges {
+            extensions.insert(charges);
+        }
+        let request = request.map(axum::body::Body::new);
         let mut router = self.router.clone();
-        match router.call(request).await {
+        let response = router.call(request).await;
+        drop(charge);
+        match response {
             Ok(response) => match (encoding, self.kind) {
                 (None, _) => response,
                 (Some(encoding), EndpointKind::Http) => {

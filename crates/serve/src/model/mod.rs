@@ -17,9 +17,10 @@ use crate::parameters::shortened;
 use crate::request::{InferRequest, InputTensor};
 use nnhal::{DataType, Model, Profile, TensorInfo};
 use program::{Programs, Runners};
-use queue::{Batching, Queue};
+use queue::{Batching, Dropped, Queue};
 use spare_thread::SpareThread;
 use statistics::Statistics;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,16 @@ pub struct TensorMeta {
     pub data_type: DataType,
     /// The length of each axis; `None`: any. With the batch, if the model is batched.
     pub shape: Vec<Option<usize>>,
+    /// The order of an input's axes, as the configuration names it; empty: it does not.
+    pub format: String,
+    /// The configuration's file with the names of an output's classes; empty: there is none.
+    pub label_file: String,
+    /// Names of an output's classes; empty if there are none.
+    pub labels: Vec<String>,
 }
+
+/// Names of classes, by the file that has them.
+pub(crate) type Labels = BTreeMap<String, Vec<String>>;
 
 /// A version of a model that is served.
 #[derive(Debug)]
@@ -61,8 +71,6 @@ pub struct Served {
     pub inputs: Vec<TensorMeta>,
     /// Outputs, in the model's order.
     pub outputs: Vec<TensorMeta>,
-    /// Names of classes; empty if there are none.
-    pub labels: Vec<String>,
     /// When it was ready.
     pub since: SystemTime,
     /// Bytes of packed weights and of memory for runs, as far as the device says it.
@@ -98,7 +106,7 @@ impl Served {
         version: u64,
         model: &Model,
         config: ModelConfig,
-        labels: Option<Vec<String>>,
+        labels: &Labels,
         metrics: ModelMetrics,
         cache: Option<&Path>,
     ) -> Result<(Arc<Self>, Workers)> {
@@ -115,15 +123,16 @@ impl Served {
             tracing::warn!(model = name, version, why, "rows of a batch are run one by one");
         }
         let inputs = tensors("input", model.inputs(), &config.inputs, is_batched, &model)?;
-        let outputs = tensors("output", model.outputs(), &config.outputs, is_batched, &model)?;
-        let labels = match labels {
-            Some(labels) => labels,
-            None => {
-                let classes = outputs.first().and_then(|it| it.shape.last().copied().flatten());
-                let found = classes.and_then(|classes| model.labels(classes).ok().flatten());
-                found.unwrap_or_default()
+        let mut outputs = tensors("output", model.outputs(), &config.outputs, is_batched, &model)?;
+        for (at, output) in outputs.iter_mut().enumerate() {
+            if at == 0 && output.label_file.is_empty() {
+                output.label_file.clone_from(&config.labels);
             }
-        };
+            output.labels = match labels.get(&output.label_file) {
+                Some(labels) => labels.clone(),
+                None => labels_in_file(&model, at, &output.shape),
+            };
+        }
         let batching = config.dynamic_batching.as_ref().map(|batching| {
             let sizes = batching.preferred_batch_sizes.iter();
             let mut preferred: Vec<usize> = sizes.map(|size| *size as usize).collect();
@@ -139,7 +148,6 @@ impl Served {
             version,
             inputs,
             outputs,
-            labels,
             since: SystemTime::now(),
             memory,
             readable_input: programs.readable_input(),
@@ -254,8 +262,14 @@ impl Served {
             }
             positions.push(at);
         }
-        for wanted in &request.outputs {
-            self.output_named(&wanted.name)?;
+        // By position: an output may have two names.
+        let mut wanted = vec![false; self.outputs.len()];
+        for output in &request.outputs {
+            let position = self.output_named(&output.name)?;
+            if wanted.get_mut(position).is_none_or(|it| std::mem::replace(it, true)) {
+                let name = shortened(&output.name);
+                return Err(refuse(format!("output {name:?} is wanted twice, expected once")));
+            }
         }
         Ok((positions, rows.unwrap_or(1)))
     }
@@ -298,12 +312,26 @@ impl Served {
         }
         let outcome = self.queue.push(job);
         self.metrics.waiting.set(i64::try_from(self.queue.waiting()).unwrap_or(i64::MAX));
-        if let Err(refused) = &outcome
-            && refused.1.is_some()
-        {
-            self.failed(refused.0.arrived.elapsed());
+        match outcome {
+            Ok(dropped) => {
+                self.give_up(dropped);
+                Ok(())
+            }
+            Err(refused) => {
+                if refused.1.is_some() {
+                    self.failed(refused.0.arrived.elapsed());
+                }
+                Err(refused)
+            }
         }
-        outcome
+    }
+
+    /// Answers jobs that need not be computed any more.
+    fn give_up(&self, dropped: Dropped) {
+        for (job, error) in dropped {
+            self.failed(job.arrived.elapsed());
+            job.finish(Err(error));
+        }
     }
 
     /// Takes no more jobs; those that wait are still computed.
@@ -395,6 +423,13 @@ fn with_dims(model: &Model, config: &ModelConfig) -> Result<Model> {
     }
 }
 
+/// Names of an output's classes that the model's file carries; none if it has none for as many.
+fn labels_in_file(model: &Model, output: usize, shape: &[Option<usize>]) -> Vec<String> {
+    let classes = shape.last().copied().flatten();
+    let found = classes.and_then(|classes| model.labels(output, classes).ok().flatten());
+    found.unwrap_or_default()
+}
+
 /// Inputs or outputs as clients see them, if they are as the configuration says.
 fn tensors(
     what: &str,
@@ -435,6 +470,7 @@ fn tensors(
             }
         }
         let said = config.iter().find(|it| info.is_named(&it.name));
+        let (mut format, mut label_file) = (String::new(), String::new());
         if let Some(TensorConfig { datatype, dims, .. }) = said {
             if !datatype.is_empty() && data_type::from_name(datatype) != Some(data_type) {
                 let why = format!("the configuration says {datatype}, the file {data_type}");
@@ -448,7 +484,12 @@ fn tensors(
                 return Err(refuse(why));
             }
         }
-        Ok(TensorMeta { name, data_type, shape })
+        if let Some(said) = said {
+            format.clone_from(&said.format);
+            label_file.clone_from(&said.labels);
+        }
+        let labels = Vec::new();
+        Ok(TensorMeta { name, data_type, shape, format, label_file, labels })
     };
     infos.iter().map(meta).collect()
 }

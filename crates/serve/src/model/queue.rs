@@ -91,13 +91,18 @@ struct State {
     is_closed: bool,
     /// Runs that may begin.
     free: usize,
+    /// When a full queue is looked at again for jobs that need not be computed any more.
+    next_look: Option<Instant>,
 }
+
+/// Jobs that need not be computed any more, and why.
+pub(crate) type Dropped = Vec<(Job, Error)>;
 
 /// Jobs whose time is over, or that no one waits for, and a batch with the right to run it.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) batch: Vec<Job>,
-    pub(crate) dropped: Vec<(Job, Error)>,
+    pub(crate) dropped: Dropped,
     pub(crate) permit: Option<Permit>,
 }
 
@@ -144,6 +149,7 @@ impl Queue {
                 levels: Default::default(),
                 is_closed: false,
                 free: workers,
+                next_look: None,
             }),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
@@ -182,17 +188,22 @@ impl Queue {
         (held + running).clamp(Duration::from_millis(1), Duration::from_secs(60))
     }
 
-    /// Puts a job at the end of those of its priority.
+    /// Puts a job at the end of those of its priority. Gives those that made room for it: they need not be computed any more.
     ///
     /// # Errors
     /// With the job: [`Error::QueueFull`], or `None`, if no more are taken because another model has taken
     /// this one's place.
-    pub(crate) fn push(&self, job: Job) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
+    pub(crate) fn push(&self, job: Job) -> std::result::Result<Dropped, Box<(Job, Option<Error>)>> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Box::new((job, None)));
         }
-        let waiting = state.waiting();
+        let mut dropped = Vec::new();
+        let mut waiting = state.waiting();
+        if waiting >= self.capacity {
+            dropped = state.make_room(Instant::now());
+            waiting = state.waiting();
+        }
         if waiting >= self.capacity {
             let (model, retry_after) = (self.model.clone(), self.retry_after(&state));
             let full = Error::QueueFull { model, waiting, retry_after };
@@ -206,7 +217,7 @@ impl Queue {
         if is_free {
             self.changed.notify_one();
         }
-        Ok(())
+        Ok(dropped)
     }
 
     /// The right to run a job at once on the caller's thread: if a permit is free, no one waits, jobs are not put together,
@@ -330,8 +341,18 @@ impl State {
         self.levels.iter().map(VecDeque::len).sum()
     }
 
+    /// The same of a full queue. To look takes time while no one else can, so that it is done for a small part of the time.
+    fn make_room(&mut self, now: Instant) -> Dropped {
+        if self.next_look.is_some_and(|next| now < next) {
+            return Dropped::new();
+        }
+        let dropped = self.take_dropped(now);
+        self.next_look = Some(Instant::now() + now.elapsed() * 10);
+        dropped
+    }
+
     /// Jobs that need not be computed any more.
-    fn take_dropped(&mut self, now: Instant) -> Vec<(Job, Error)> {
+    fn take_dropped(&mut self, now: Instant) -> Dropped {
         let mut dropped = Vec::new();
         for jobs in &mut self.levels {
             let is_over = |job: &Job| job.is_expired(now) || job.answer.is_closed();
@@ -478,6 +499,23 @@ mod tests {
         let why: Vec<_> = taken.dropped.iter().map(|(_, error)| error.kind()).collect();
         assert_eq!(why, ["timeout", "cancelled"]);
         assert_eq!(queue.waiting(), 0);
+    }
+
+    #[test]
+    fn a_full_queue_has_room_when_what_waits_is_too_late() {
+        let queue = queue(2, None);
+        let (mut late, _late) = job("late", 1, Priority::Medium);
+        late.deadline = Some(Instant::now());
+        let (gone, answer) = job("gone", 1, Priority::Medium);
+        drop(answer);
+        for job in [late, gone] {
+            assert!(queue.push(job).unwrap().is_empty());
+        }
+        let (good, _good) = job("good", 1, Priority::Medium);
+        let dropped = queue.push(good).unwrap();
+        let why: Vec<_> = dropped.iter().map(|(_, error)| error.kind()).collect();
+        assert_eq!((why, queue.waiting()), (vec!["timeout", "cancelled"], 1));
+        assert_eq!(ids(&queue.take().unwrap()), ["good"]);
     }
 
     #[test]

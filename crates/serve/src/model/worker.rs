@@ -20,10 +20,7 @@ pub(super) fn work(served: &Served) {
 /// Runs what was taken, and gives the permit back.
 fn work_on(served: &Served, Taken { batch, dropped, permit }: Taken) -> Option<Permit> {
     served.metrics.waiting.set(i64::try_from(served.queue.waiting()).unwrap_or(i64::MAX));
-    for (job, error) in dropped {
-        served.failed(job.arrived.elapsed());
-        job.finish(Err(error));
-    }
+    served.give_up(dropped);
     if !batch.is_empty() {
         run(served, batch);
     }

@@ -23,9 +23,9 @@ function drawn(name, attributes, text) {
   return made;
 }
 
-async function ask(path) {
+async function ask(path, method = "GET") {
   const headers = token ? { authorization: "Bearer " + token } : {};
-  const response = await fetch(path, { headers });
+  const response = await fetch(path, { headers, method });
   if (response.status === 401) {
     document.getElementById("access").hidden = false;
     throw new Error("a token is needed");
@@ -196,7 +196,7 @@ function section(model) {
 }
 
 async function measure(name) {
-  profiles.set(name, await ask(`/nnhal/models/${encodeURIComponent(name)}/profile`));
+  profiles.set(name, await ask(`/nnhal/models/${encodeURIComponent(name)}/profile`, "POST"));
 }
 
 // A model that the address names is profiled at once: /#profile=NAME.

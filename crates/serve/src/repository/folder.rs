@@ -2,6 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
+use crate::model::Labels;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -39,8 +40,17 @@ impl Stamp {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Stamps {
     pub(crate) config: Vec<Option<Stamp>>,
+    /// Files with names of classes.
+    pub(crate) labels: Vec<(String, Option<Stamp>)>,
     /// All files of a version's folder, with their names.
     pub(crate) versions: BTreeMap<u64, Vec<(PathBuf, Option<Stamp>)>>,
+}
+
+impl Stamps {
+    /// The files with names of classes.
+    pub(crate) fn label_files(&self) -> Vec<String> {
+        self.labels.iter().map(|(name, _)| name.clone()).collect()
+    }
 }
 
 /// The names of models in a repository.
@@ -100,8 +110,17 @@ impl Folder {
         versions
     }
 
-    /// How all its files are now.
-    pub(crate) fn stamps(&self) -> Stamps {
+    /// How files with names of classes are now.
+    pub(crate) fn label_stamps(&self, names: Vec<String>) -> Vec<(String, Option<Stamp>)> {
+        let stamp = |name: String| {
+            let stamp = Stamp::of(&self.0.join(&name));
+            (name, stamp)
+        };
+        names.into_iter().map(stamp).collect()
+    }
+
+    /// How all its files are now; `labels` are those with names of classes.
+    pub(crate) fn stamps(&self, labels: &[String]) -> Stamps {
         let config = ["config.toml", "config.pbtxt"].map(|name| Stamp::of(&self.0.join(name)));
         let files = |version: u64| {
             let folder = self.0.join(version.to_string());
@@ -112,7 +131,8 @@ impl Folder {
             files
         };
         let versions = self.versions().into_iter().map(|version| (version, files(version)));
-        Stamps { config: config.into(), versions: versions.collect() }
+        let labels = self.label_stamps(labels.to_vec());
+        Stamps { config: config.into(), labels, versions: versions.collect() }
     }
 
     /// How the model is served.
@@ -168,19 +188,18 @@ impl Folder {
         }
     }
 
-    /// Names of classes: the configuration's file; `None` if it names none.
+    /// Names of classes by file, of those that the configuration names.
     ///
     /// # Errors
     /// [`Error::Invalid`]: there is no such file.
-    pub(crate) fn labels(&self, config: &ModelConfig) -> Result<Option<Vec<String>>> {
-        if config.labels.is_empty() {
-            return Ok(None);
+    pub(crate) fn labels(&self, config: &ModelConfig) -> Result<Labels> {
+        let mut all = Labels::new();
+        for name in config.label_files() {
+            let found = text(&self.0.join(&name))?;
+            let found = found.ok_or_else(|| Error::invalid(format!("there is no {name}")))?;
+            all.insert(name, found.lines().map(|line| line.trim().to_owned()).collect());
         }
-        let path = self.0.join(&config.labels);
-        let found = text(&path)?;
-        let found =
-            found.ok_or_else(|| Error::invalid(format!("there is no {}", config.labels)))?;
-        Ok(Some(found.lines().map(|line| line.trim().to_owned()).collect()))
+        Ok(all)
     }
 }
 
@@ -233,11 +252,11 @@ mod tests {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, "one").unwrap();
         let folder = Folder::new(root.path(), "m").unwrap();
-        let before = folder.stamps();
-        assert_eq!(folder.stamps(), before);
+        let before = folder.stamps(&[]);
+        assert_eq!(folder.stamps(&[]), before);
         let other = root.path().join("other");
         std::fs::write(&other, "two").unwrap();
         std::fs::rename(other, file).unwrap();
-        assert_ne!(folder.stamps(), before);
+        assert_ne!(folder.stamps(&[]), before);
     }
 }

@@ -9,12 +9,13 @@ mod folder;
 use crate::config::{ModelConfig, Versions};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
-use crate::model::{Served, Workers};
+use crate::model::{Labels, Served, Workers};
+use crate::service::blocking;
 use folder::{Folder, Stamps};
 use nnhal::Model;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Models that there may be; requests to load can bring new ones.
@@ -90,8 +91,8 @@ pub(crate) struct Repository {
     cache: Option<PathBuf>,
     metrics: Arc<Metrics>,
     entries: RwLock<BTreeMap<String, Entry>>,
-    /// Held while something is loaded or unloaded.
-    changing: Mutex<()>,
+    /// Held while something is loaded or unloaded. Requests wait for it without a thread.
+    changing: Arc<tokio::sync::Mutex<()>>,
     is_ended: std::sync::atomic::AtomicBool,
 }
 
@@ -102,7 +103,7 @@ impl Repository {
             cache: cache.map(Path::to_owned),
             metrics,
             entries: RwLock::default(),
-            changing: Mutex::default(),
+            changing: Arc::default(),
             is_ended: false.into(),
         }
     }
@@ -113,10 +114,6 @@ impl Repository {
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Entry>> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A model that serves: this version, or the greatest.
@@ -183,18 +180,42 @@ impl Repository {
     /// Loads all that is on disk, or what changed there.
     pub(crate) fn load_all(&self) {
         for name in folder::models(&self.root).unwrap_or_default() {
-            if let Err(error) = self.load(&name, Overrides::default()) {
+            if let Err(error) = self.load_from_disk(&name) {
                 tracing::error!(model = name, %error, "a model cannot be loaded");
             }
         }
     }
 
-    /// Loads a model, or loads it again if it is not what it was.
+    /// Loads a model, or loads it again if it is not what it was. Waits on a thread that serves no one else meanwhile.
+    fn load_from_disk(&self, name: &str) -> Result<()> {
+        let _changing = self.changing.blocking_lock();
+        self.load_alone(name, &Overrides::default())
+    }
+
+    /// The same for a request.
     ///
     /// # Errors
     /// There is none, or a version cannot be served; then the old one still is.
-    pub(crate) fn load(&self, name: &str, overrides: Overrides) -> Result<()> {
-        let _changing = self.change();
+    pub(crate) async fn load(self: &Arc<Self>, name: String, overrides: Overrides) -> Result<()> {
+        self.change(move |repository| repository.load_alone(&name, &overrides)).await
+    }
+
+    /// Changes something on a thread of its own when no one else does.
+    async fn change(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let changing = Arc::clone(&self.changing).lock_owned().await;
+        let repository = Arc::clone(self);
+        // It goes on when its client does not wait for it.
+        blocking(move || {
+            let _changing = changing;
+            work(&repository)
+        })
+        .await
+    }
+
+    fn load_alone(&self, name: &str, overrides: &Overrides) -> Result<()> {
         if self.is_ended.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Error::Unavailable("the server ends".into()));
         }
@@ -208,8 +229,14 @@ impl Repository {
         if count >= MOST_MODELS && !self.read().contains_key(name) {
             return Err(Error::Unavailable(format!("there are {count} models already")));
         }
-        let stamps = folder.as_ref().map(Folder::stamps).unwrap_or_default();
-        let outcome = self.load_versions(name, folder.as_ref(), &overrides, &stamps);
+        let mut stamps = folder.as_ref().map(|it| it.stamps(&[])).unwrap_or_default();
+        let config = config_of(name, folder.as_ref(), overrides);
+        if let (Some(folder), Ok(config)) = (&folder, &config) {
+            stamps.labels = folder.label_stamps(config.label_files());
+        }
+        let outcome = config.and_then(|config| {
+            self.load_versions(name, &config, folder.as_ref(), overrides, &stamps)
+        });
         let mut entries = self.write();
         let entry = entries.entry(name.to_owned()).or_default();
         entry.stamps = stamps;
@@ -222,19 +249,11 @@ impl Repository {
     fn load_versions(
         &self,
         name: &str,
+        config: &ModelConfig,
         folder: Option<&Folder>,
         overrides: &Overrides,
         stamps: &Stamps,
     ) -> Result<()> {
-        let config = match (&overrides.config, folder) {
-            (Some(json), _) => ModelConfig::from_json(json)?,
-            (None, Some(folder)) => folder.config()?,
-            (None, None) => return Err(Error::invalid("files without a configuration")),
-        };
-        if !config.name.is_empty() && config.name != name {
-            let found = &config.name;
-            return Err(Error::invalid(format!("the configuration is of {found:?}, not {name:?}")));
-        }
         let mut numbers: Vec<u64> = match (overrides.files.is_empty(), folder) {
             (true, Some(folder)) => folder.versions(),
             _ => overrides.files.keys().copied().collect(),
@@ -258,7 +277,7 @@ impl Repository {
             {
                 continue;
             }
-            let started = self.start(name, *number, &config, folder, overrides);
+            let started = self.start(name, *number, config, folder, overrides);
             let mut entries = self.write();
             let entry = entries.entry(name.to_owned()).or_default();
             let version = entry.versions.entry(*number).or_default();
@@ -300,6 +319,7 @@ impl Repository {
             && !entry.is_unloaded
             && !entry.is_overridden
             && entry.stamps.config == stamps.config
+            && entry.stamps.labels == stamps.labels
             && entry.stamps.versions.get(&version) == stamps.versions.get(&version)
     }
 
@@ -331,7 +351,7 @@ impl Repository {
             name => Model::load_signature(source, name),
         };
         let (model, labels) = match (overrides.files.get(&number), folder) {
-            (Some(bytes), _) => (load(bytes.into())?, None),
+            (Some(bytes), _) => (load(bytes.into())?, Labels::new()),
             (None, Some(folder)) => {
                 let file = folder.file(number, config)?;
                 (load(file.into())?, folder.labels(config)?)
@@ -340,15 +360,18 @@ impl Repository {
         };
         let metrics = self.metrics.of_model(name, number);
         let cache = self.cache.as_deref();
-        Served::start(name, number, &model, config.clone(), labels, metrics, cache)
+        Served::start(name, number, &model, config.clone(), &labels, metrics, cache)
     }
 
     /// Unloads a model; what it has is still answered.
     ///
     /// # Errors
     /// [`Error::NotFound`]
-    pub(crate) fn unload(&self, name: &str) -> Result<()> {
-        let _changing = self.change();
+    pub(crate) async fn unload(self: &Arc<Self>, name: String) -> Result<()> {
+        self.change(move |repository| repository.unload_alone(&name)).await
+    }
+
+    fn unload_alone(&self, name: &str) -> Result<()> {
         let mut entries = self.write();
         let shown = crate::parameters::shortened(name).to_owned();
         let entry = entries.get_mut(name).ok_or(Error::NotFound { what: "model", name: shown })?;
@@ -381,17 +404,19 @@ impl Repository {
         seen.retain(|name, _| names.contains(name));
         for name in &names {
             let Some(folder) = Folder::new(&self.root, name) else { continue };
-            let now = folder.stamps();
+            // Those that the configuration named when it was read: where it is another one now, it has another stamp.
+            let labels = self.read().get(name).map(|entry| entry.stamps.label_files());
+            let now = folder.stamps(&labels.unwrap_or_default());
             let is_stable = seen.get(name) == Some(&now);
             let is_new = self.read().get(name).is_none_or(|entry| entry.stamps != now);
             let waits = self.read().get(name).is_some_and(Entry::waits_for_device);
             if is_stable && (is_new || waits) {
                 // What is wrong is in the index and in the log.
-                let _ = self.load(name, Overrides::default());
+                let _ = self.load_from_disk(name);
             }
             seen.insert(name.clone(), now);
         }
-        let _changing = self.change();
+        let _changing = self.changing.blocking_lock();
         let mut entries = self.write();
         let gone: Vec<String> = entries
             .iter()
@@ -436,6 +461,20 @@ impl Entry {
             metrics.forget(name, *number);
         }
     }
+}
+
+/// How a model is served.
+fn config_of(name: &str, folder: Option<&Folder>, overrides: &Overrides) -> Result<ModelConfig> {
+    let config = match (&overrides.config, folder) {
+        (Some(json), _) => ModelConfig::from_json(json)?,
+        (None, Some(folder)) => folder.config()?,
+        (None, None) => return Err(Error::invalid("files without a configuration")),
+    };
+    if !config.name.is_empty() && config.name != name {
+        let found = &config.name;
+        return Err(Error::invalid(format!("the configuration is of {found:?}, not {name:?}")));
+    }
+    Ok(config)
 }
 
 /// Lets a model end that has been taken out: a thread waits for its workers, so that no one else does.

@@ -142,43 +142,58 @@ impl<'de> Visitor<'de> for Elements<'_> {
     }
 }
 
-/// Elements as an array of JSON, flat. JSON has no number for what is not finite: that is `null`.
-pub(super) fn write_elements(data_type: DataType, bytes: &[u8]) -> String {
-    fn list<const N: usize>(bytes: &[u8], show: impl Fn([u8; N], &mut String)) -> String {
-        let mut text = String::with_capacity(bytes.len() / N * 8 + 2);
-        text.push('[');
+/// Bytes that elements may take as an array of JSON.
+pub(super) fn most_text(data_type: DataType, bytes: usize) -> usize {
+    // The longest number of the type, and a comma.
+    let longest = match data_type {
+        DataType::Bool => "false,",
+        DataType::Int8 => "-128,",
+        DataType::Uint8 => "255,",
+        DataType::Int16 => "-32768,",
+        DataType::Uint16 => "65535,",
+        DataType::Int32 => "-2147483648,",
+        DataType::Uint32 => "4294967295,",
+        DataType::Int64 => "-9223372036854775808,",
+        DataType::Uint64 => "18446744073709551615,",
+        DataType::Float64 => "-0.000001234567890123456789,",
+        _ => "-0.00000123456789,",
+    };
+    let count = bytes / data_type.size().unwrap_or(1).max(1);
+    count.saturating_mul(longest.len()).saturating_add(2)
+}
+
+/// Appends elements as an array of JSON, flat. JSON has no number for what is not finite: that is `null`.
+pub(super) fn write_elements(data_type: DataType, bytes: &[u8], text: &mut Vec<u8>) {
+    fn list<const N: usize, T: Serialize>(
+        bytes: &[u8],
+        text: &mut Vec<u8>,
+        value: impl Fn([u8; N]) -> T,
+    ) {
+        text.push(b'[');
         for (at, element) in bytes.as_chunks::<N>().0.iter().enumerate() {
             if at > 0 {
-                text.push(',');
+                text.push(b',');
             }
-            show(*element, &mut text);
+            // As short as it can be to be read as the same number. Neither a number nor memory fails.
+            let _ = serde_json::to_writer(&mut *text, &value(*element));
         }
-        text.push(']');
-        text
-    }
-    /// As short as it can be to be read as the same number.
-    fn number<T: Serialize>(value: T, text: &mut String) {
-        text.push_str(&serde_json::to_string(&value).unwrap_or_else(|_| "null".into()));
+        text.push(b']');
     }
     match data_type {
-        DataType::Bool => list(bytes, |[byte], text| number(byte != 0, text)),
-        DataType::Int8 => list(bytes, |it, text| number(i8::from_le_bytes(it), text)),
-        DataType::Int16 => list(bytes, |it, text| number(i16::from_le_bytes(it), text)),
-        DataType::Int32 => list(bytes, |it, text| number(i32::from_le_bytes(it), text)),
-        DataType::Int64 => list(bytes, |it, text| number(i64::from_le_bytes(it), text)),
-        DataType::Uint8 => list(bytes, |it, text| number(u8::from_le_bytes(it), text)),
-        DataType::Uint16 => list(bytes, |it, text| number(u16::from_le_bytes(it), text)),
-        DataType::Uint32 => list(bytes, |it, text| number(u32::from_le_bytes(it), text)),
-        DataType::Uint64 => list(bytes, |it, text| number(u64::from_le_bytes(it), text)),
-        DataType::Float16 => {
-            list(bytes, |it, text| number(nnhal::f16::from_le_bytes(it).to_f32(), text))
-        }
-        DataType::Bfloat16 => {
-            list(bytes, |it, text| number(nnhal::bf16::from_le_bytes(it).to_f32(), text))
-        }
-        DataType::Float32 => list(bytes, |it, text| number(f32::from_le_bytes(it), text)),
-        DataType::Float64 => list(bytes, |it, text| number(f64::from_le_bytes(it), text)),
-        _ => "[]".to_owned(),
+        DataType::Bool => list(bytes, text, |[byte]| byte != 0),
+        DataType::Int8 => list(bytes, text, i8::from_le_bytes),
+        DataType::Int16 => list(bytes, text, i16::from_le_bytes),
+        DataType::Int32 => list(bytes, text, i32::from_le_bytes),
+        DataType::Int64 => list(bytes, text, i64::from_le_bytes),
+        DataType::Uint8 => list(bytes, text, u8::from_le_bytes),
+        DataType::Uint16 => list(bytes, text, u16::from_le_bytes),
+        DataType::Uint32 => list(bytes, text, u32::from_le_bytes),
+        DataType::Uint64 => list(bytes, text, u64::from_le_bytes),
+        DataType::Float16 => list(bytes, text, |it| nnhal::f16::from_le_bytes(it).to_f32()),
+        DataType::Bfloat16 => list(bytes, text, |it| nnhal::bf16::from_le_bytes(it).to_f32()),
+        DataType::Float32 => list(bytes, text, f32::from_le_bytes),
+        DataType::Float64 => list(bytes, text, f64::from_le_bytes),
+        _ => text.extend_from_slice(b"[]"),
     }
 }
 
@@ -210,15 +225,42 @@ mod tests {
         }
     }
 
+    fn written(data_type: DataType, bytes: &[u8]) -> String {
+        let mut text = Vec::new();
+        write_elements(data_type, bytes, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
     #[test]
     fn numbers_are_written_so_that_they_are_read_the_same() {
         let floats = [0.1_f32, -1e-30, f32::MAX, f32::NAN, 3.0];
         let bytes: Vec<u8> = floats.iter().flat_map(|it| it.to_le_bytes()).collect();
-        assert_eq!(
-            write_elements(DataType::Float32, &bytes),
-            "[0.1,-1e-30,3.4028235e+38,null,3.0]"
-        );
-        assert_eq!(write_elements(DataType::Bool, &[1, 0]), "[true,false]");
-        assert_eq!(write_elements(DataType::Int16, &[255, 255]), "[-1]");
+        assert_eq!(written(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e+38,null,3.0]");
+        assert_eq!(written(DataType::Bool, &[1, 0]), "[true,false]");
+        assert_eq!(written(DataType::Int16, &[255, 255]), "[-1]");
+    }
+
+    #[test]
+    fn sec_texts_are_not_longer_than_was_said() {
+        // All kinds of exponents, and as many digits as there are.
+        for seed in 0..200_000_u64 {
+            let bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bytes = bits.to_le_bytes();
+            for data_type in [
+                DataType::Bool,
+                DataType::Int8,
+                DataType::Uint16,
+                DataType::Int32,
+                DataType::Int64,
+                DataType::Uint64,
+                DataType::Float16,
+                DataType::Bfloat16,
+                DataType::Float32,
+                DataType::Float64,
+            ] {
+                let length = written(data_type, &bytes).len();
+                assert!(length <= most_text(data_type, 8), "{data_type:?} {bits:x}: {length}");
+            }
+        }
     }
 }

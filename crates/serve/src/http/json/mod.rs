@@ -7,4 +7,4 @@ mod response;
 
 pub(crate) use object::Object;
 pub(crate) use request::{Received, read, read_raw};
-pub(crate) use response::write;
+pub(crate) use response::{is_much, write};

@@ -446,6 +446,9 @@ mod tests {
             name: "x".into(),
             data_type: DataType::Float32,
             shape: shape.to_vec(),
+            format: String::new(),
+            label_file: String::new(),
+            labels: Vec::new(),
         };
         let read = |shape: &[Option<usize>], is_batched, bytes: usize| {
             let data = Data::Bytes(vec![0; bytes].into());
