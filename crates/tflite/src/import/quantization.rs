@@ -60,7 +60,7 @@ impl GraphImporter<'_, '_> {
         let Some(BuiltinOptionsRef::FakeQuantOptions(options)) =
             operator.table.builtin_options()?
         else {
-            return Err(Reason::new("it has no options"));
+            return Err(Reason::new("it has no options, which say its range"));
         };
         let (min, max, bits) = (options.min()?, options.max()?, options.num_bits()?);
         if !(2..=16).contains(&bits) {
