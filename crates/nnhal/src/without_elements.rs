@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::model::Model;
+use nnhal_ops::extension::ExtensionOperation;
 
 impl Model {
     /// The shapes of the outputs for inputs of these shapes, of which some have a length of 0, such as a batch of no rows.
@@ -25,7 +26,7 @@ impl Model {
         if self.is_stateful() {
             return Err(refused("without elements, variables are not known"));
         }
-        let at = |length: usize| -> Result<Vec<Vec<usize>>> {
+        let at = |length: usize| -> Result<(Vec<Vec<usize>>, Vec<Vec<u32>>)> {
             let with = |shape: &Vec<usize>| {
                 Some(shape.iter().map(|it| if *it == 0 { length } else { *it }).collect())
             };
@@ -35,15 +36,34 @@ impl Model {
                 other => other,
             }?;
             let known: Option<_> = model.outputs().iter().map(TensorInfo::known_shape).collect();
-            known.ok_or_else(|| refused("an output's shape follows from values"))
+            let known = known.ok_or_else(|| refused("an output's shape follows from values"))?;
+            Ok((known, ranks_broadcast(&model)))
         };
-        let (first, second, third) = (at(1)?, at(2)?, at(3)?);
+        let ((first, ranks), (second, other_ranks), (third, _)) = (at(1)?, at(2)?, at(3)?);
+        if ranks != other_ranks {
+            return Err(refused(
+                "BROADCAST_ARGS gives the longer of two shapes, which need not be empty",
+            ));
+        }
         let outputs = first.iter().zip(&second).zip(&third).map(|((first, second), third)| {
             at_zero(first, second, third).filter(|shape| shape.contains(&0))
         });
         let outputs: Option<Vec<_>> = outputs.collect();
         outputs.ok_or_else(|| refused("an output has elements all the same"))
     }
+}
+
+/// The shapes of what the model's BROADCAST_ARGS take. The result is as long as the longer one: with lengths of 0 and 1 it has
+/// another length than those of 1, 2 and 3 let expect.
+fn ranks_broadcast(model: &Model) -> Vec<Vec<u32>> {
+    let wanted = ExtensionOperation::BroadcastArgs.operation_type();
+    let graphs = model.hal().subgraphs().map(|(_, graph)| graph);
+    let shapes = graphs.flat_map(|graph| {
+        let operations = graph.operations.iter().filter(|it| it.operation_type == wanted);
+        let inputs = operations.flat_map(|operation| &operation.inputs);
+        inputs.filter_map(|input| graph.operands.get(*input as usize))
+    });
+    shapes.map(|operand| operand.dimensions.clone()).collect()
 }
 
 /// What grows evenly from 1 to 3, at 0; `None` if it does not grow evenly, or would be less than nothing.
@@ -62,6 +82,17 @@ fn at_zero(first: &[usize], second: &[usize], third: &[usize]) -> Option<Vec<usi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_shape_is_broadcast_by_values() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broadcast_args.tflite");
+        let model = Model::load(file).unwrap();
+        // The result is [7] of [] and [7], which has an element.
+        for shapes in [[vec![0], vec![1]], [vec![0], vec![0]]] {
+            let error = model.outputs_without_elements(&shapes).unwrap_err();
+            assert!(error.to_string().contains("BROADCAST_ARGS gives the longer"), "{error}");
+        }
+    }
 
     #[test]
     fn what_grows_evenly_is_known_at_zero() {

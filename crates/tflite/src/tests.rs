@@ -13,5 +13,6 @@ mod random;
 mod sound;
 mod split;
 mod stablehlo;
+mod values;
 mod variables;
 mod wide;

@@ -3,6 +3,11 @@
 //!
 //! The gate is a function of a polynomial of `x`; what is computed from it has the form `p + q * gate`,
 //! with polynomials p and q of `x`. So the order of products and sums does not matter.
+//!
+//! Where it would, at the ends of the range, the functions give what they are defined as, and not what the products as they
+//! are written come to: HARD_SWISH of minus infinity is 0, where minus infinity times a gate of 0 is NaN, and of 3e38 it is
+//! 3e38, where 6 times that, before it is divided by 6, is infinite. HARD_SWISH is part of convolutions too, so that a
+//! variant for products would be a variant of all of them.
 
 use super::Readers;
 use super::normalization::is_closed;

@@ -19,6 +19,11 @@ pub(super) trait Fold<T>: Copy {
     fn nothing(self) -> Self::Sum;
     /// Of a single element.
     fn of(value: T) -> Self::Sum;
+    /// The same, as it stands where others are joined with it.
+    #[inline(always)]
+    fn first(value: T) -> Self::Sum {
+        Self::of(value)
+    }
     fn join(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
     /// What windows of `count` elements each become; behind their sums there are [`COPIED`] others.
     fn finish<S: Simd>(self, simd: S, sums: &[Self::Sum], count: usize, output: &mut [T]);
@@ -113,7 +118,7 @@ fn sums_of_windows<T: Copy, F: Fold<T>>(
             let values = &input.values[(row * shape.input[1] + start) * stride..][..columns.len()];
             if row == pixels.rows.start {
                 for (column, value) in columns.iter_mut().zip(values) {
-                    *column = F::of(*value);
+                    *column = F::first(*value);
                 }
             } else {
                 for (column, value) in columns.iter_mut().zip(values) {

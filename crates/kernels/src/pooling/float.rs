@@ -97,6 +97,12 @@ impl<const WHAT: u8> Fold<f32> for Clamped<WHAT> {
     }
 
     #[inline(always)]
+    fn first(value: f32) -> f32 {
+        // A NaN counts for nothing, also where it comes first: it would stay, as nothing exceeds it.
+        if WHAT == 1 { Self::join(value, f32::NEG_INFINITY) } else { Self::of(value) }
+    }
+
+    #[inline(always)]
     fn join(value: f32, sum: f32) -> f32 {
         match WHAT {
             1 if value > sum => value,

@@ -192,3 +192,40 @@ proptest! {
         }, gaps, seed);
     }
 }
+
+#[test]
+fn a_nan_is_no_maximum_of_numbers_beside_it() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for channels in (1..=70).step_by(3) {
+        for (filter, stride) in
+            [([2, 2], [1, 1]), ([2, 1], [1, 1]), ([2, 2], [2, 2]), ([3, 3], [2, 1])]
+        {
+            let output = [0, 1].map(|axis| (6 - filter[axis]) / stride[axis] + 1);
+            let shape = Shape {
+                batch: 1,
+                input: [6, 6],
+                output,
+                filter,
+                stride,
+                padding_before: [0, 0],
+                channels,
+            };
+            let input: Vec<f32> = (0..36 * channels)
+                .map(|_| if random.u8(..3) == 0 { f32::NAN } else { random.f32() })
+                .collect();
+            // `f32::max` takes a number before a NaN, and of NaNs alone the least of the range is left.
+            let expected = expected(&shape, (&input, channels), |seen| {
+                seen.iter().copied().fold(f32::NEG_INFINITY, f32::max).max(-9.0)
+            });
+            for set in InstructionSet::available() {
+                let pooling =
+                    FloatPooling::prepare(set, shape, Reduction::Max, (-9.0, f32::INFINITY));
+                let mut output = vec![7.0; expected.len()];
+                let input = Image { values: &input, pixel_stride: channels };
+                let values = ImageMut { values: &mut output, pixel_stride: channels };
+                pooling.run(&mut Team::new(2), Images::new(input, values), &mut []);
+                assert_eq!(output, expected, "{set} {channels} channels, {filter:?} by {stride:?}");
+            }
+        }
+    }
+}

@@ -140,7 +140,9 @@ impl Kernel for Rows<'_> {
                 }
                 Normalization::L2 { least } => {
                     let squares = sum_of::<S, true>(simd, input, 0.0, &mut pace);
-                    (0.0, 1.0 / squares.sqrt().max(least))
+                    // Not `max`, which would lose a NaN.
+                    let length = squares.sqrt();
+                    (0.0, 1.0 / if length < least { least } else { length })
                 }
             };
             let (mean, factor) = (simd.splat(mean), simd.splat(factor));

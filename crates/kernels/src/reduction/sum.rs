@@ -16,7 +16,8 @@ pub enum Reduction {
     Max,
     /// The least, NaN if there is one; infinity of nothing.
     Min,
-    /// The product, computed in double precision, one after the other; 0 if one of them is 0, 1 of nothing.
+    /// The product, computed in double precision, one after the other; 0 if one of them is 0 and all are finite, 1 of
+    /// nothing.
     Product,
 }
 
@@ -67,13 +68,15 @@ impl OneInput for Reduce {
         #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
         let divisor = match self.reduction {
             Reduction::Product => {
-                // Nothing makes a product with a zero in it anything else.
                 let step = |product: f64, element: f32| {
-                    if product == 0.0 || element == 0.0 {
-                        0.0
-                    } else {
-                        product * f64::from(element)
+                    let next = product * f64::from(element);
+                    if !element.is_finite() || !product.is_finite() {
+                        return next;
                     }
+                    // Finite elements beyond the range stay at its end, so that a zero makes them 0.
+                    let is_beyond =
+                        next.is_infinite() || (product.abs() == f64::MAX && element != 0.0);
+                    if is_beyond { f64::MAX.copysign(next) } else { next }
                 };
                 #[allow(clippy::cast_possible_truncation)] // Rounded once.
                 return axes.fold(team, input, output, 1.0, step, |product| product as f32);

@@ -133,11 +133,42 @@ fn a_nan_is_the_greatest_and_the_least() {
 }
 
 #[test]
-fn a_zero_makes_a_product_0() {
-    let reduce = Reduce::prepare(InstructionSet::best(), Reduction::Product, &[2, 2], &[1]);
-    let mut output = [7.0; 2];
-    reduce.run(&mut Team::new(2), &[0.0, f32::INFINITY, 3.0, -2.5], &mut output);
-    assert_eq!(output, [0.0, -7.5]);
+fn a_zero_makes_a_product_of_finite_elements_0() {
+    let product = |elements: &[f32]| {
+        let lengths = [elements.len()];
+        let reduce = Reduce::prepare(InstructionSet::best(), Reduction::Product, &lengths, &[0]);
+        let mut output = [7.0];
+        reduce.run(&mut Team::new(2), elements, &mut output);
+        output[0]
+    };
+    assert_eq!(product(&[3.0, -2.5]), -7.5);
+    assert_eq!(product(&[2.0, 0.0, 3.0]), 0.0);
+    // Beyond the range of double precision.
+    let large = [-f32::MAX; 9];
+    assert_eq!(product(&large), f32::NEG_INFINITY);
+    assert_eq!(product(&[&large[..], &[0.5, -1e-30]].concat()), f32::INFINITY);
+    assert_eq!(product(&[&large[..], &[0.0]].concat()), 0.0);
+    assert_eq!(product(&[&large[..], &[f32::INFINITY]].concat()), f32::NEG_INFINITY);
+    for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+        assert!(product(&[0.0, special, 2.0]).is_nan());
+        assert!(product(&[special, 2.0, 0.0]).is_nan());
+    }
+}
+
+#[test]
+fn a_nan_in_a_row_of_any_length_is_in_all_that_is_normalized_with_it() {
+    for set in InstructionSet::available() {
+        for length in [1, 5, 16, 70] {
+            let mut input = vec![0.5; 2 * length];
+            input[length / 2] = f32::NAN;
+            let mut output = vec![0.0; input.len()];
+            let prepared =
+                RowNormalization::prepare(set, Normalization::L2 { least: 1e-6 }, 2, length);
+            prepared.run(&mut Team::alone(), &input, None, None, &mut output);
+            assert!(output[..length].iter().all(|it| it.is_nan()), "{set} {output:?}");
+            assert!(output[length..].iter().all(|it| it.is_finite()), "{set} {output:?}");
+        }
+    }
 }
 
 #[test]

@@ -91,7 +91,9 @@ impl Operation for L2Normalization {
             for slice in slices.positions() {
                 let mut squares = 0.0;
                 call.each(slice.clone(), |at| squares += f64::from(elements[at]).powi(2))?;
-                let length = squares.sqrt().max(LEAST_LENGTH);
+                // Not `max`, of which a NaN is no part: with one among them, no element is a number.
+                let length = squares.sqrt();
+                let length = if length < LEAST_LENGTH { LEAST_LENGTH } else { length };
                 call.each(slice, |at| {
                     elements[at] = real::round(f64::from(elements[at]) / length);
                 })?;
@@ -161,6 +163,13 @@ mod tests {
         assert_eq!(example(TensorQuant8AsymmSigned, &[2], &[0.0; 2]).result().1, [0.0, 0.0]);
         assert_close(&example(TensorFloat32, &[1], &[1e-8]).result().1, &[0.01], 1e-6);
         assert_eq!(example(TensorFloat32, &[2, 0], &[]).result(), (vec![2, 0], vec![]));
+    }
+
+    #[test]
+    fn a_row_with_a_nan_is_nan() {
+        let rows = example(TensorFloat32, &[2, 2], &[f64::NAN, 4.0, 3.0, 4.0]).result().1;
+        assert!(rows[..2].iter().all(|it| it.is_nan()), "{rows:?}");
+        assert_close(&rows[2..], &[0.6, 0.8], 1e-7);
     }
 
     #[test]

@@ -266,9 +266,15 @@ fn gather<T: Copy, E>(
     Ok(gathered)
 }
 
-/// Zero times infinity, which may be an overflow of the other factors, is 0 here.
+/// The product so far with one element more. Where finite elements exceed the range of double precision, it stays at its
+/// end, so that a zero among them makes it 0; a zero times an infinite element is NaN.
 fn product(product: f64, element: f32) -> f64 {
-    if product == 0.0 || element == 0.0 { 0.0 } else { product * f64::from(element) }
+    let next = product * f64::from(element);
+    if !element.is_finite() || !product.is_finite() {
+        return next;
+    }
+    let is_beyond = next.is_infinite() || (product.abs() == f64::MAX && element != 0.0);
+    if is_beyond { f64::MAX.copysign(next) } else { next }
 }
 
 /// `sum / count`, rounded to nearest, halves away from 0; 0 of nothing. A mean of stored values is
@@ -443,7 +449,14 @@ mod tests {
             let input = tensor(TensorFloat32, [u32::try_from(elements.len()).unwrap()]);
             example(operation, input, elements, &[0], false).result().1[0]
         };
-        assert_eq!(result(ReduceProd, &[f64::INFINITY, 0.0, 2.0]), 0.0);
+        assert!(result(ReduceProd, &[f64::INFINITY, 0.0, 2.0]).is_nan());
+        assert!(result(ReduceProd, &[0.0, f64::NEG_INFINITY]).is_nan());
+        assert!(result(ReduceProd, &[0.0, f64::NAN]).is_nan());
+        // What exceeds the range on the way is finite all the same, and a zero makes it 0.
+        let greatest = f64::from(f32::MAX);
+        assert_eq!(result(ReduceProd, &[greatest; 9]), f64::INFINITY);
+        let with_zero = [&[greatest; 9][..], &[0.0, 2.0]].concat();
+        assert_eq!(result(ReduceProd, &with_zero), 0.0);
         assert_eq!(result(ReduceMax, &[f64::NEG_INFINITY]), f64::NEG_INFINITY);
         assert!(result(ReduceMax, &[1.0, f64::NAN, 2.0]).is_nan());
         assert!(result(ReduceMin, &[1.0, f64::NAN, 2.0]).is_nan());

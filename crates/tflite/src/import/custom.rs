@@ -15,7 +15,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::flexbuffer::Map;
-use nnhal_hal::{OperandSpec, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 
 /// The longest piece of a row that is rotated.
 const MOST_ROTATED: u32 = 1 << 20;
@@ -178,6 +178,8 @@ impl GraphImporter<'_, '_> {
                 )));
             }
         };
+        // A box has no more classes than there are, and the places of the others stay empty.
+        let found_of_box = if is_regular { 1 } else { classes_of_box.min(classes).max(1) };
         let mut inputs = vec![of_classes, self.as_float32(deltas)?];
         let anchors = self.input_tensor(operator, 2)?;
         inputs.push(self.as_float32(anchors)?);
@@ -185,7 +187,7 @@ impl GraphImporter<'_, '_> {
             inputs.push(self.builder.scalar_f32(float(name)?));
         }
         inputs.push(self.builder.scalar_bool(is_regular));
-        for count in [limit, classes_of_box, per_class] {
+        for count in [limit, found_of_box, per_class] {
             inputs.push(self.builder.scalar_i32(count));
         }
         let least_score = float("nms_score_threshold")?.next_down().max(0.0);
@@ -194,7 +196,9 @@ impl GraphImporter<'_, '_> {
         inputs.push(self.builder.scalar_bool(false));
 
         let of_box = if is_regular { 1 } else { classes_of_box };
-        let detections = limit.checked_mul(of_box).map(i32::unsigned_abs).ok_or_else(|| {
+        let [places, found] = [of_box, found_of_box].map(i32::unsigned_abs);
+        let detections = limit.checked_mul(of_box).map(|_| limit.unsigned_abs() * found);
+        let detections = detections.ok_or_else(|| {
             Reason::new(format!(
                 "it has {limit} max_detections with {of_box} classes each, too many"
             ))
@@ -210,11 +214,28 @@ impl GraphImporter<'_, '_> {
             ],
         );
         let [scores, boxes, labels, numbers] = outputs;
-        let float = |operand, shape: &[u32]| (operand, OperandSpec::tensor_float32(shape));
-        let labels = float(labels, &[batch, detections]);
-        let numbers = float(numbers, &[batch]);
-        let [labels, numbers] = [labels, numbers]
-            .map(|(operand, spec)| self.builder.operation(O::Cast, [operand], spec));
+        let labels_spec = OperandSpec::tensor_float32([batch, detections]);
+        let labels = self.builder.operation(O::Cast, [labels], labels_spec);
+        let of_batch = OperandSpec::tensor_float32([batch]);
+        let mut numbers = self.builder.operation(O::Cast, [numbers], of_batch.clone());
+        if found > 1 {
+            // The operator counts boxes, the HAL's operation each with each of its classes.
+            #[allow(clippy::cast_precision_loss)] // The quotient is an integer.
+            let each = self.builder.constant(OperandSpec::tensor_float32([1]), &[found as f32]);
+            let none = self.builder.scalar_i32(0);
+            numbers = self.builder.operation(O::Div, [numbers, each, none], of_batch);
+        }
+        let limit = limit.unsigned_abs();
+        let [scores, boxes, labels] =
+            [(scores, 1), (boxes, 4), (labels, 1)].map(|(values, each)| {
+                self.with_places(values, [batch, limit, found * each], (places - found) * each)
+            });
+        let (scores, boxes, labels) = (scores?, boxes?, labels?);
+        let all = limit * places;
+        let boxes = self.reshape(boxes, OperandSpec::tensor_float32([batch, all, 4]))?;
+        let [scores, labels] =
+            [scores, labels].map(|it| self.reshape(it, OperandSpec::tensor_float32([batch, all])));
+        let (scores, labels) = (scores?, labels?);
         for (at, operand) in [boxes, labels, scores, numbers].into_iter().enumerate() {
             let tensor = self.output_tensor(operator, at)?;
             if self.element(tensor)? != Element::Float32 {
@@ -226,6 +247,25 @@ impl GraphImporter<'_, '_> {
         let number = self.output_tensor(operator, 3)?;
         self.shapes[number].get_or_insert_with(|| vec![batch]);
         Ok(())
+    }
+
+    /// Rows of floats with this number of zeros behind each.
+    fn with_places(
+        &mut self,
+        values: OperandId,
+        [batch, rows, columns]: [u32; 3],
+        behind: u32,
+    ) -> Imported<OperandId> {
+        if behind == 0 {
+            return Ok(values);
+        }
+        let values = self.reshape(values, OperandSpec::tensor_float32([batch, rows, columns]))?;
+        let padding = OperandSpec::tensor_int32([3, 2]);
+        let behind = [0, 0, 0, 0, 0, behind.cast_signed()];
+        let padding = self.builder.constant(padding, &behind);
+        let all = columns.saturating_add(behind[5].unsigned_abs());
+        let padded = OperandSpec::tensor_float32([batch, rows, all]);
+        Ok(self.builder.operation(O::Pad, [values, padding], padded))
     }
 
     /// Inputs: image, filter `[out, height, width, in]`, bias. Its options are TensorFlow Lite's structure

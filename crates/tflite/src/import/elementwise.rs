@@ -489,19 +489,20 @@ impl GraphImporter<'_, '_> {
         if condition == a && a == b && is_standard {
             return self.emit(O::Select, &inputs, output);
         }
-        let target = self.shape(output);
         let [mut condition, mut a, mut b] = inputs;
-        let Ok(target) = target else {
-            return self.emit_extended(operator, E::Select, &inputs);
-        };
-        if by_row && target.len() > 1 && self.builder.spec(condition).dimensions.len() == 1 {
-            let mut column = vec![1; target.len()];
-            column[0] = target[0];
+        // A scalar is a vector of one for the HAL, and chooses for all rows.
+        if by_row && self.rank(self.input_tensor(operator, 0)?) == 1 {
+            let values = self.builder.spec(a).dimensions.len();
+            let rank = if values == 0 { self.rank(output) } else { values };
+            let lengths = self.builder.spec(condition).dimensions;
+            let mut column = vec![1; rank.max(1)];
+            column[0] = lengths.first().copied().unwrap_or(0);
             condition = self.reshape(condition, OperandSpec::tensor_bool8(column))?;
         }
-        if !is_standard {
-            return self.emit_extended(operator, E::Select, &[condition, a, b]);
-        }
+        let target = match self.shape(output) {
+            Ok(target) if is_standard => target,
+            _ => return self.emit_extended(operator, E::Select, &[condition, a, b]),
+        };
         for operand in [&mut condition, &mut a, &mut b] {
             *operand = self.broadcast(*operand, &target)?;
         }

@@ -22,7 +22,7 @@ impl GraphImporter<'_, '_> {
             B::Pad => self.pad(operator, O::Pad),
             B::Padv2 => self.pad_v2(operator),
             B::MirrorPad => self.mirror_pad(operator),
-            B::Transpose => self.with_integers(operator, O::Transpose),
+            B::Transpose => self.transpose(operator),
             B::StridedSlice => self.strided_slice(operator),
             B::Slice => self.slice(operator),
             B::Split => self.split(operator),
@@ -215,12 +215,13 @@ impl GraphImporter<'_, '_> {
 
     fn pad_v2(&mut self, operator: &Operator<'_>) -> Imported {
         let (input, value) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 2)?);
+        let is_constant = self.is_constant(value);
         let scalar = match self.element(input)? {
-            Element::Float32 => {
+            Element::Float32 if is_constant => {
                 let value = self.constant_floats(value)?;
                 self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
             }
-            Element::Uint8 | Element::Int8 => {
+            Element::Uint8 | Element::Int8 if is_constant => {
                 let bytes = self.constant_bytes(value)?;
                 let stored = match (self.element(value)?, bytes.first()) {
                     (Element::Int8, Some(byte)) => i32::from(byte.cast_signed()),
@@ -257,6 +258,16 @@ impl GraphImporter<'_, '_> {
     fn with_integers(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
         self.emit_for(operator, operation, &inputs)
+    }
+
+    fn transpose(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        if self.rank(input) == 0 && self.shape(input).is_ok() {
+            // A scalar has no axes to order.
+            let operand = self.operand(input)?;
+            return self.reshape_to(operand, output);
+        }
+        self.with_integers(operator, O::Transpose)
     }
 
     fn pack(&mut self, operator: &Operator<'_>) -> Imported {
@@ -393,6 +404,12 @@ impl GraphImporter<'_, '_> {
 
     fn fill(&mut self, operator: &Operator<'_>) -> Imported {
         let value = self.input_tensor(operator, 1)?;
+        let output = self.output_tensor(operator, 0)?;
+        if self.shapes[output].as_ref().is_some_and(Vec::is_empty) {
+            // No lengths: the value itself.
+            let value = self.operand(value)?;
+            return self.reshape_to(value, output);
+        }
         let is_constant = self.is_constant(value) || self.folded[value].is_some();
         let scalar = match self.element(value)? {
             Element::Float32 if is_constant => {
@@ -405,7 +422,6 @@ impl GraphImporter<'_, '_> {
             }
             _ => {
                 // The HAL fills with known floats and integers only, and TILE takes any value.
-                let output = self.output_tensor(operator, 0)?;
                 let value = self.operand(value)?;
                 let Ok(target) = self.shape(output) else {
                     self.expect_fixed_lengths()?;
@@ -477,7 +493,7 @@ impl GraphImporter<'_, '_> {
     fn one_hot(&mut self, operator: &Operator<'_>) -> Imported {
         let axis = match operator.table.builtin_options()? {
             Some(BuiltinOptionsRef::OneHotOptions(options)) => options.axis()?,
-            _ => -1,
+            _ => 0,
         };
         let indices = self.input_tensor(operator, 0)?;
         let output = self.output_tensor(operator, 0)?;

@@ -37,7 +37,7 @@ impl GraphImporter<'_, '_> {
     fn softmax(&mut self, operator: &Operator<'_>) -> Imported {
         let beta = match operator.table.builtin_options()? {
             Some(BuiltinOptionsRef::SoftmaxOptions(options)) => options.beta()?,
-            _ => 1.0,
+            _ => 0.0,
         };
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let spec = self.spec(output)?;
@@ -48,10 +48,10 @@ impl GraphImporter<'_, '_> {
             OperandType::TensorQuant16Symm => None,
             _ => Some((spec.scale, spec.zero_point)),
         };
-        let beta_operand = self.scalar_beside(input, beta)?;
         let is_same_type = of_input.operand_type == spec.operand_type;
         let is_wide = self.rank(input) > MOST_RANK;
-        if fixed == Some((spec.scale, spec.zero_point)) && is_same_type {
+        if fixed == Some((spec.scale, spec.zero_point)) && is_same_type && beta != 0.0 {
+            let beta_operand = self.scalar_beside(input, beta)?;
             let operand = self.operand(input)?;
             if !is_wide {
                 return self.emit(O::Softmax, &[operand, beta_operand], output);
@@ -61,25 +61,68 @@ impl GraphImporter<'_, '_> {
             let result = self.builder.operation(O::Softmax, [rows, beta_operand], result);
             return self.reshape_to(result, output);
         }
-        let beta = self.builder.scalar_f32(beta);
-        self.of_float_rows(O::Softmax, input, [beta], output)
+        let mut float = self.as_float32(input)?;
+        let is_flat = beta == 0.0;
+        if is_flat {
+            // Files without a beta have one of 0, which the HAL does not take: it makes numbers 0, and others NaN.
+            let spec = self.builder.spec(float);
+            let zero = self.builder.constant(OperandSpec::tensor_float32([1]), &[0.0_f32]);
+            let none = self.builder.scalar_i32(0);
+            float = self.builder.operation(O::Mul, [float, zero, none], spec);
+        }
+        let beta = self.builder.scalar_f32(if is_flat { 1.0 } else { beta });
+        if spec.operand_type == OperandType::TensorQuant16Symm && spec.zero_point != 0 {
+            return self.softmax_with_zero_point(float, beta, output, spec);
+        }
+        self.of_rows(O::Softmax, float, [beta], output)
+    }
+
+    /// A SOFTMAX whose result has 16 bits and a zero point, which the HAL has not: the same bits are those of numbers that
+    /// are less by what the zero point stands for. They are right for callers only, who know the zero point.
+    fn softmax_with_zero_point(
+        &mut self,
+        float: OperandId,
+        beta: OperandId,
+        output: usize,
+        spec: OperandSpec,
+    ) -> Imported {
+        let mut readers = self.graph.operators.iter().flat_map(|it| &it.inputs);
+        if readers.any(|input| *input == Some(output)) || !self.is_main() {
+            return Err(Reason::new(format!(
+                "its result is INT16 with zero point {}, which the HAL has as an output only",
+                spec.zero_point
+            )));
+        }
+        let rows = self.rows_along_last(float)?;
+        let of_rows = self.builder.spec(rows);
+        let result = self.builder.operation(O::Softmax, [rows, beta], of_rows.clone());
+        #[allow(clippy::cast_precision_loss)] // Numbers of 16 bits, or it is refused below.
+        let zero = spec.scale * spec.zero_point as f32;
+        let zero = self.builder.constant(OperandSpec::tensor_float32([1]), &[zero]);
+        let none = self.builder.scalar_i32(0);
+        let moved = self.builder.operation(O::Add, [result, zero, none], of_rows);
+        let moved = self.reshape(moved, OperandSpec::tensor_float32(spec.dimensions.clone()))?;
+        let stored = OperandSpec { zero_point: 0, ..spec };
+        let stored = self.builder.operation(O::Quantize, [moved], stored);
+        self.set(output, stored);
+        Ok(())
     }
 
     fn log_softmax(&mut self, operator: &Operator<'_>) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let arguments = [self.builder.scalar_f32(1.0), self.builder.scalar_i32(-1)];
-        self.of_float_rows(O::LogSoftmax, input, arguments, output)
+        let float = self.as_float32(input)?;
+        self.of_rows(O::LogSoftmax, float, arguments, output)
     }
 
-    /// An operation along the last axis that is computed in floats, whatever the tensors are.
-    fn of_float_rows<const N: usize>(
+    /// An operation along the last axis of floats, whatever the result's type is.
+    fn of_rows<const N: usize>(
         &mut self,
         operation: O,
-        input: usize,
+        float: OperandId,
         arguments: [OperandId; N],
         output: usize,
     ) -> Imported {
-        let float = self.as_float32(input)?;
         let rows = self.rows_along_last(float)?;
         let of_output = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
         let is_wide = rows != float;

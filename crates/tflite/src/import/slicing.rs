@@ -5,8 +5,9 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::{BuiltinOptionsRef, StridedSliceOptionsRef};
+use crate::schema::BuiltinOptionsRef;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
+use nnhal_ops::extension::TENSOR_INT64;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn slice(&mut self, operator: &Operator<'_>) -> Imported {
@@ -15,11 +16,9 @@ impl GraphImporter<'_, '_> {
     }
 
     pub(super) fn strided_slice(&mut self, operator: &Operator<'_>) -> Imported {
-        let options = options!(operator, StridedSliceOptions);
-        let masks = Masks::of(&options)?;
-        if options.offset()? {
+        let Some(mut masks) = Masks::of(operator)? else {
             return Err(Reason::new("its ends are relative to its begins"));
-        }
+        };
         let output = self.output_tensor(operator, 0)?;
         let input_tensor = self.input_tensor(operator, 0)?;
         if let (Some(from), Some(to)) = (&self.shapes[input_tensor], &self.shapes[output])
@@ -37,16 +36,10 @@ impl GraphImporter<'_, '_> {
             vectors.push(self.integers(self.input_tensor(operator, at)?)?);
         }
         let is_open = vectors.iter().any(Option::is_none);
-        let begins = vectors.swap_remove(0);
-        // The last entry of an axis that shrinks is -1 in the format, and ends at 0.
-        let is_last = begins.as_ref().is_some_and(|begins| begins.contains(&-1));
         // Of the HAL's two slices, the one without strides takes integers.
         let is_of_integers = matches!(self.element(output)?, Element::Int32 | Element::Int64);
-        let is_plain = masks.ellipsis == 0
-            && masks.new_axis == 0
-            && !(masks.shrink != 0 && is_last)
-            && (is_open || !is_of_integers);
-        let given = match &begins {
+        let is_plain = masks.ellipsis == 0 && masks.new_axis == 0 && (is_open || !is_of_integers);
+        let given = match &vectors[0] {
             Some(begins) => Some(begins.len()),
             None => match self.shape(self.input_tensor(operator, 1)?).as_deref() {
                 Ok([entries]) => usize::try_from(*entries).ok(),
@@ -55,11 +48,19 @@ impl GraphImporter<'_, '_> {
         };
         let is_whole = given.is_none_or(|given| given == rank) && self.rank(output) > 0;
         if is_plain && is_whole {
+            let [begins, ends, strides] = match &vectors[..] {
+                [Some(begins), Some(ends), Some(strides)] if masks.shrink != 0 => {
+                    let full = masks.spell_out(rank, begins, ends, strides)?;
+                    masks = Masks { begin: full.begin_mask, end: full.end_mask, ..masks };
+                    [full.begins, full.ends, full.strides].map(|it| self.integer_vector(&it))
+                }
+                _ => self.entries(operator, &mut masks, given)?,
+            };
             let inputs = [
                 input,
-                self.input(operator, 1)?,
-                self.input(operator, 2)?,
-                self.input(operator, 3)?,
+                begins,
+                ends,
+                strides,
                 self.builder.scalar_i32(masks.begin),
                 self.builder.scalar_i32(masks.end),
                 self.builder.scalar_i32(masks.shrink),
@@ -69,7 +70,7 @@ impl GraphImporter<'_, '_> {
         if let (true, true, Some(given @ 1..)) = (is_plain, is_open, given)
             && given <= rank
         {
-            return self.completed_slice(operator, &masks, given);
+            return self.completed_slice(operator, masks, given);
         }
         // The HAL has one entry for each axis: write them all out, cut, and name the axes anew.
         let full = masks.spell_out(
@@ -114,7 +115,7 @@ impl GraphImporter<'_, '_> {
     fn completed_slice(
         &mut self,
         operator: &Operator<'_>,
-        masks: &Masks,
+        mut masks: Masks,
         given: usize,
     ) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
@@ -132,9 +133,10 @@ impl GraphImporter<'_, '_> {
         }
         let mut inputs = vec![operand];
         let along = self.builder.scalar_i32(0);
-        for (at, entry) in [(1, 0), (2, 0), (3, 1)] {
-            let entries =
-                [self.input(operator, at)?, self.integer_vector(&vec![entry; axes - given])];
+        for (given_entries, entry) in
+            self.entries(operator, &mut masks, Some(given))?.into_iter().zip([0, 0, 1])
+        {
+            let entries = [given_entries, self.integer_vector(&vec![entry; axes - given])];
             let spec = OperandSpec::tensor_int32([u32::try_from(axes).unwrap_or(u32::MAX)]);
             let all = [entries[0], entries[1], along];
             inputs.push(self.builder.operation(O::Concatenation, all, spec));
@@ -144,6 +146,48 @@ impl GraphImporter<'_, '_> {
             inputs.push(self.builder.scalar_i32(mask));
         }
         self.emit(O::StridedSlice, &inputs, output)
+    }
+
+    /// Begins, ends and strides of a slice some of which only a run knows. An axis that shrinks ends one behind its begin,
+    /// whatever the file says: `x[-1]` is written with the end 0. So its end is computed, and no mask counts any more.
+    fn entries(
+        &mut self,
+        operator: &Operator<'_>,
+        masks: &mut Masks,
+        given: Option<usize>,
+    ) -> Imported<[OperandId; 3]> {
+        let [mut begins, mut ends, strides] =
+            [self.input(operator, 1)?, self.input(operator, 2)?, self.input(operator, 3)?];
+        let Some(given) = given.filter(|given| masks.shrink != 0 && *given <= 31) else {
+            return Ok([begins, ends, strides]);
+        };
+        let of_mask =
+            |mask: i32| -> Vec<u8> { (0..given).map(|it| u8::from(mask >> it & 1 != 0)).collect() };
+        let length = u32::try_from(given).unwrap_or(u32::MAX);
+        let (spec, truth) =
+            (OperandSpec::tensor_int32([length]), OperandSpec::tensor_bool8([length]));
+        for vector in [&mut begins, &mut ends] {
+            if self.builder.spec(*vector).operand_type == TENSOR_INT64 {
+                *vector = self.builder.narrowed(*vector);
+            }
+        }
+        let [zeros, ones, greatest] =
+            [0, 1, i32::MAX].map(|entry| self.integer_vector(&vec![entry; given]));
+        let from_start = masks.begin & masks.shrink;
+        if from_start != 0 {
+            let is_at_start = self.builder.constant_bytes(truth.clone(), &of_mask(from_start));
+            begins = self.builder.operation(O::Select, [is_at_start, zeros, begins], spec.clone());
+        }
+        let none = self.builder.scalar_i32(0);
+        let next = self.builder.operation(O::Add, [begins, ones, none], spec.clone());
+        // Behind the last element there is no 0: an end beyond the axis is the axis's own.
+        let is_behind_all = self.builder.operation(O::Equal, [next, zeros], truth.clone());
+        let next = self.builder.operation(O::Select, [is_behind_all, greatest, next], spec.clone());
+        let is_shrunk = self.builder.constant_bytes(truth, &of_mask(masks.shrink));
+        ends = self.builder.operation(O::Select, [is_shrunk, next, ends], spec);
+        masks.begin &= !masks.shrink;
+        masks.end &= !masks.shrink;
+        Ok([begins, ends, strides])
     }
 
     /// Whether any stride is negative, or not known.
@@ -270,14 +314,21 @@ pub(super) struct FullSlice {
 }
 
 impl Masks {
-    pub(super) fn of(options: &StridedSliceOptionsRef<'_>) -> Imported<Self> {
-        Ok(Self {
+    /// `None` where ends are relative to begins.
+    pub(super) fn of(operator: &Operator<'_>) -> Imported<Option<Self>> {
+        let Some(BuiltinOptionsRef::StridedSliceOptions(options)) =
+            operator.table.builtin_options()?
+        else {
+            return Ok(Some(Self { begin: 0, end: 0, ellipsis: 0, new_axis: 0, shrink: 0 }));
+        };
+        let masks = Self {
             begin: options.begin_mask()?,
             end: options.end_mask()?,
             ellipsis: options.ellipsis_mask()?,
             new_axis: options.new_axis_mask()?,
             shrink: options.shrink_axis_mask()?,
-        })
+        };
+        Ok((!options.offset()?).then_some(masks))
     }
 
     pub(super) fn spell_out(
@@ -312,11 +363,16 @@ impl Masks {
                 let axis = full.begins.len();
                 let is_shrunk = has(self.shrink, entry);
                 full.begin_mask |= i32::from(has(self.begin, entry) && !is_shrunk) << axis;
+                let begin = match has(self.begin, entry) && is_shrunk {
+                    true if strides[entry] < 0 => -1,
+                    true => 0,
+                    false => begins[entry],
+                };
                 // The end of a shrunk axis is one behind its begin; -1 has nothing behind it.
-                let end = if is_shrunk { begins[entry].wrapping_add(1) } else { ends[entry] };
+                let end = if is_shrunk { begin.wrapping_add(1) } else { ends[entry] };
                 let to_the_end = is_shrunk && end == 0 || has(self.end, entry) && !is_shrunk;
                 full.end_mask |= i32::from(to_the_end) << axis;
-                full.begins.push(begins[entry]);
+                full.begins.push(begin);
                 full.ends.push(end);
                 full.strides.push(if is_shrunk { 1 } else { strides[entry] });
             }

@@ -2,6 +2,8 @@
 
 use super::draft::Draft;
 use super::mapping::{import, operations, reasons};
+use super::split::{bytes_of, floats_of};
+use super::values::run_all;
 use crate::TensorDescription;
 use crate::schema::TensorType as T;
 use nnhal_hal::OperationType as O;
@@ -133,6 +135,44 @@ fn a_detector_becomes_the_hal_s_operation_and_floats() {
     // Without scores for the background, some are put before the others.
     let without = import(&detector(3, &numbers(&OPTIONS)));
     assert_eq!(operations(&without), [O::Pad, O::DetectionPostprocessing, O::Cast, O::Cast]);
+}
+
+/// Boxes, classes, scores and the number of what a detector with two boxes apart from each other, 3 classes and this number
+/// of classes for each box detects.
+fn detected(classes_of_box: i32) -> [Vec<f32>; 4] {
+    let mut options = OPTIONS;
+    options[0].1 = 2;
+    options[1].1 = classes_of_box;
+    let mut draft = Draft::new();
+    let deltas = draft.tensor(T::Float32, &[1, 2, 4]);
+    let scores = draft.tensor(T::Float32, &[1, 2, 4]);
+    let anchors = draft.floats(&[2, 4], &[1.0, 1.0, 2.0, 2.0, 9.0, 9.0, 2.0, 2.0]);
+    let outputs = [0; 4].map(|_| draft.tensor(T::Float32, &[]));
+    let inputs = [deltas, scores, anchors];
+    draft.custom("TFLite_Detection_PostProcess", &inputs, &outputs, &numbers(&options));
+    draft.ends(0, &[deltas, scores], &outputs);
+    let scores = [0.9, 0.1, 0.5, 0.25, 0.9, 0.75, 0.125, 0.375];
+    let inputs = [bytes_of(&[0.0; 8]), bytes_of(&scores)];
+    let inputs = [&inputs[0][..], &inputs[1]];
+    let import = import(&draft);
+    [0, 1, 2, 3].map(|output| floats_of(&run_all(&import, &inputs)[output]))
+}
+
+#[test]
+fn a_detector_with_several_classes_of_a_box_counts_boxes() {
+    let [boxes, classes, scores, number] = detected(2);
+    assert_eq!(scores, [0.75, 0.375, 0.5, 0.25]);
+    assert_eq!(classes, [0.0, 2.0, 1.0, 2.0]);
+    assert_eq!(boxes[..8], [8.0, 8.0, 10.0, 10.0, 8.0, 8.0, 10.0, 10.0]);
+    assert_eq!(number, [2.0]);
+    // Places for more classes than there are stay empty.
+    let [boxes, classes, scores, number] = detected(5);
+    assert_eq!(scores, [0.75, 0.375, 0.125, 0.0, 0.0, 0.5, 0.25, 0.1, 0.0, 0.0]);
+    assert_eq!(classes, [0.0, 2.0, 1.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0]);
+    assert_eq!(boxes.len(), 40);
+    assert_eq!(boxes[12..20], [0.0; 8]);
+    assert_eq!(boxes[20..24], [0.0, 0.0, 2.0, 2.0]);
+    assert_eq!(number, [2.0]);
 }
 
 #[test]

@@ -265,26 +265,19 @@ impl Rule<'_, '_, '_> {
     }
 
     fn strided_slice(&self) -> Known {
-        let Some(BuiltinOptionsRef::StridedSliceOptions(options)) =
-            self.operator.table.builtin_options()?
-        else {
-            return Ok(None);
-        };
+        let Some(masks) = Masks::of(self.operator)? else { return Ok(None) };
         let (Some(x), Some(begins), Some(ends), Some(strides)) =
             (self.input(0), self.integers(1), self.integers(2), self.integers(3))
         else {
             return Ok(None);
         };
-        if options.offset()? {
-            return Ok(None);
-        }
         // What is beyond 32 bits is beyond every axis too.
         let narrow = |all: &[i64]| -> Vec<i32> {
             let bound = |it: &i64| (*it).clamp(i32::MIN.into(), i32::MAX.into());
             all.iter().map(|it| i32::try_from(bound(it)).unwrap_or(0)).collect()
         };
         let (begins, ends, strides) = (narrow(begins), narrow(ends), narrow(strides));
-        let cut = Masks::of(&options)?.cut(&x.shape, &begins, &ends, &strides)?;
+        let cut = masks.cut(&x.shape, &begins, &ends, &strides)?;
         let shape = cut.shape();
         let piece = x.pick(self.importer.file, shape, |index, from| cut.place(index, from))?;
         Ok(Some(vec![piece]))
@@ -396,7 +389,7 @@ impl Rule<'_, '_, '_> {
     fn one_hot(&self) -> Known {
         let axis = match self.operator.table.builtin_options()? {
             Some(BuiltinOptionsRef::OneHotOptions(options)) => options.axis()?,
-            _ => -1,
+            _ => 0,
         };
         let (Some(indices), Some(depth)) = (self.input(0), self.lengths(1)?) else {
             return Ok(None);
