@@ -376,6 +376,7 @@ pub(super) static DEQUANTIZE: Signature = signature(
 
 pub(super) static CEIL: Signature = signature(E::Ceil, FLOATS, UNARY);
 pub(super) static COS: Signature = signature(E::Cos, FLOATS, UNARY);
+pub(super) static ERF: Signature = signature(E::Erf, FLOATS, UNARY);
 pub(super) static GELU: Signature = signature(E::Gelu, FLOATS, UNARY);
 pub(super) static ROUND: Signature = signature(E::Round, FLOATS, UNARY);
 pub(super) static SIGN: Signature = signature(E::Sign, SIGNED, UNARY);
@@ -769,7 +770,11 @@ pub(super) static DYNAMIC_CONV_2D: Signature = signature(
 pub(super) static DYNAMIC_ROUND: Signature = signature(
     E::DynamicRound,
     &[row(&[FLOAT32])],
-    &[Form::new(SINCE, &[Parameter::column("input", 0)], &[Parameter::column("output", 0)])],
+    &[Form::new(
+        SINCE,
+        &[Parameter::column("input", 0), Parameter::bool("symmetric").trailing(SINCE)],
+        &[Parameter::column("output", 0)],
+    )],
 );
 
 pub(super) static RESIZE_TO: Signature = signature(
@@ -785,6 +790,16 @@ pub(super) static RESIZE_TO: Signature = signature(
             Parameter::bool("half pixel centers"),
         ],
         &[Parameter::column("output", 0)],
+    )],
+);
+
+pub(super) static TOP_K: Signature = signature(
+    E::TopK,
+    ORDERED,
+    &[Form::new(
+        SINCE,
+        &[Parameter::column("input", 0), Parameter::tensor_int32("k")],
+        &[Parameter::column("values", 0), Parameter::tensor_int32("indexes")],
     )],
 );
 
@@ -845,6 +860,7 @@ impl E {
             Self::Dequantize => &DEQUANTIZE,
             Self::Ceil => &CEIL,
             Self::Cos => &COS,
+            Self::Erf => &ERF,
             Self::Gelu => &GELU,
             Self::Round => &ROUND,
             Self::Sign => &SIGN,
@@ -893,6 +909,7 @@ impl E {
             Self::DynamicConv2d => &DYNAMIC_CONV_2D,
             Self::DynamicRound => &DYNAMIC_ROUND,
             Self::ResizeTo => &RESIZE_TO,
+            Self::TopK => &TOP_K,
         }
     }
 }
