@@ -88,7 +88,8 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
 #[test]
 fn functions_of_one_number_are_as_they_are_defined() {
     let floats = [-3.0_f32, -0.75, -1e-4, 0.0, 1e-4, 0.5, 1.25, 4.0];
-    let functions: [(&str, fn(f64) -> f64); 10] = [
+    type Exact = fn(f64) -> f64;
+    let functions: [(&str, Exact); 10] = [
         ("Softplus", |x| (1.0 + x.exp()).ln()),
         ("Softsign", |x| x / (1.0 + x.abs())),
         ("Tan", f64::tan),
@@ -322,7 +323,8 @@ fn updates_go_where_indexes_say() {
         vec![indexes, draft.floats(&[3, 3], &[1.0, -2.0, 3.0, 4.0, 5.0, -6.0, 7.0, 8.0, 9.0])]
     };
     let updates = [(2, [1.0, -2.0, 3.0]), (0, [4.0, 5.0, -6.0]), (2, [7.0, 8.0, 9.0])];
-    let functions: [(&str, fn(f32, f32) -> f32); 5] = [
+    type Combined = fn(f32, f32) -> f32;
+    let functions: [(&str, Combined); 5] = [
         ("TensorScatterUpdate", |_, new| new),
         ("TensorScatterAdd", |old, new| old + new),
         ("TensorScatterSub", |old, new| old - new),

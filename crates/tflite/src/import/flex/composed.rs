@@ -311,7 +311,7 @@ impl GraphImporter<'_, '_> {
             let axis = usize::try_from(non_negative_axis(axis, shape.len())?).unwrap_or(0);
             let length = i32::try_from(shape[axis]);
             let length = length.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
-            self.file.allow((length as usize).saturating_mul(4))?;
+            self.file.allow((shape[axis] as usize).saturating_mul(4))?;
             let shift = shift.rem_euclid(length);
             let places: Vec<i32> = (length - shift..length).chain(0..length - shift).collect();
             rolled = self.picked(rolled, axis, &places)?;
