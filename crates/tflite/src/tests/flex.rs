@@ -8,6 +8,12 @@ use crate::schema::{BuiltinOperator as B, BuiltinOptions, TensorType as T, While
 use nnhal_hal::OperationType as O;
 use nnhal_ops::extension::ExtensionOperation as E;
 
+/// A function of one number.
+type Exact = fn(f64) -> f64;
+
+/// What becomes of an element and an update.
+type Combined = fn(f32, f32) -> f32;
+
 /// The options of a Flex operator: its name, and the message.
 fn options(operation: &str, attributes: &[(&str, Value<'_>)]) -> Vec<u8> {
     let word = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
@@ -88,7 +94,6 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
 #[test]
 fn functions_of_one_number_are_as_they_are_defined() {
     let floats = [-3.0_f32, -0.75, -1e-4, 0.0, 1e-4, 0.5, 1.25, 4.0];
-    type Exact = fn(f64) -> f64;
     let functions: [(&str, Exact); 10] = [
         ("Softplus", |x| (1.0 + x.exp()).ln()),
         ("Softsign", |x| x / (1.0 + x.abs())),
@@ -323,7 +328,6 @@ fn updates_go_where_indexes_say() {
         vec![indexes, draft.floats(&[3, 3], &[1.0, -2.0, 3.0, 4.0, 5.0, -6.0, 7.0, 8.0, 9.0])]
     };
     let updates = [(2, [1.0, -2.0, 3.0]), (0, [4.0, 5.0, -6.0]), (2, [7.0, 8.0, 9.0])];
-    type Combined = fn(f32, f32) -> f32;
     let functions: [(&str, Combined); 5] = [
         ("TensorScatterUpdate", |_, new| new),
         ("TensorScatterAdd", |old, new| old + new),
