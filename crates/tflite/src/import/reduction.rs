@@ -98,9 +98,16 @@ impl GraphImporter<'_, '_> {
         };
         let (values, indices) =
             (self.output_tensor(operator, 0)?, self.output_tensor(operator, 1)?);
-        let of_indices = self.spec(indices)?;
+        let [mut of_values, mut of_indices] = [self.spec(values)?, self.spec(indices)?];
+        if operation == E::TopK
+            && let Some([others @ .., _]) = self.shapes[self.input_tensor(operator, 0)?].as_deref()
+        {
+            // Only how many there are is open.
+            of_values.dimensions = [others, &[0]].concat();
+            of_indices.dimensions.clone_from(&of_values.dimensions);
+        }
         let counted = OperandSpec::tensor_int32(of_indices.dimensions.clone());
-        let specs = [self.spec(values)?, counted.clone()];
+        let specs = [of_values, counted.clone()];
         let results =
             self.builder.operation_with_outputs(operation.operation_type(), [input, count], specs);
         self.set(values, results[0]);

@@ -574,8 +574,7 @@ impl GraphImporter<'_, '_> {
         let (of_values, of_places) = (self.builder.spec(greatest), self.builder.spec(place));
         let truth = OperandSpec::tensor_bool8(of_values.dimensions.clone());
         for (value, at) in taps {
-            let is_greater =
-                self.builder.operation(O::Greater, [value, greatest], truth.clone());
+            let is_greater = self.builder.operation(O::Greater, [value, greatest], truth.clone());
             let choose = [is_greater, value, greatest];
             greatest = self.builder.operation(O::Select, choose, of_values.clone());
             let choose = [is_greater, at, place];

@@ -138,8 +138,7 @@ impl GraphImporter<'_, '_> {
         let row = OperandSpec::tensor_float32([all]);
         let zeros = [self.integer_vector(&[all_signed]), self.builder.scalar_f32(0.0)];
         let zeros = self.builder.operation(O::Fill, zeros, row.clone());
-        let inputs =
-            [zeros, places, values, self.integer_vector(&[0]), self.builder.scalar_i32(0)];
+        let inputs = [zeros, places, values, self.integer_vector(&[0]), self.builder.scalar_i32(0)];
         let result = self.builder.extended(E::ScatterSlices, inputs, row);
         let result = self.reshape(result, OperandSpec::tensor_float32(lengths))?;
         self.emit_activated_floats(result, pool.activation, self.output_tensor(operator, 0)?)
