@@ -148,7 +148,7 @@ impl AnyOperation {
             Self::Unary(function) => Kind::ByElement(
                 1,
                 match function {
-                    Unary::Ceil | Unary::Round | Unary::Sign => Falls::Never,
+                    Unary::Ceil | Unary::Erf | Unary::Round | Unary::Sign => Falls::Never,
                     Unary::Cos | Unary::Gelu => Falls::Perhaps,
                 },
             ),
@@ -254,6 +254,7 @@ impl AnyOperation {
             | Self::ShapeOf(_)
             | Self::Softmax(_)
             | Self::SparseToDense(_)
+            | Self::TopK(_)
             | Self::TopKV2(_)
             | Self::Unique(_) => Kind::Other,
         }
@@ -361,6 +362,7 @@ impl AnyOperation {
             | Self::StridedSlice(_)
             | Self::Svdf(_)
             | Self::Tile(_)
+            | Self::TopK(_)
             | Self::TopKV2(_)
             | Self::Transpose(_)
             | Self::TransposeConv2d(_)
@@ -398,7 +400,7 @@ mod tests {
         for it in [Abs, Exp, Floor, Neg, Sin] {
             check(it.into(), &|x| it.real(x));
         }
-        for it in [Unary::Ceil, Unary::Cos, Unary::Gelu, Unary::Round, Unary::Sign] {
+        for it in [Unary::Ceil, Unary::Cos, Unary::Erf, Unary::Gelu, Unary::Round, Unary::Sign] {
             check(it.into(), &|x| it.real(x));
         }
         for it in [-0.5, 0.0, 0.5, 2.0].map(|alpha| Elu { alpha }) {

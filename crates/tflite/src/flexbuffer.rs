@@ -1,4 +1,5 @@
-//! [`Map`]: the numbers in a FlexBuffer whose root is a map, as options of custom operators are.
+//! [`Map`]: the numbers in a FlexBuffer whose root is a map, as options of custom operators are; [`texts`]: the texts in one
+//! whose root is a vector, as those of Flex operators are.
 //!
 //! Every offset, size and type is checked where it is followed; what leads out of the buffer is not there.
 //! Nothing is allocated but numbers that are. Source: "FlatBuffer Internals" of the FlatBuffers project, section FlexBuffers.
@@ -8,14 +9,44 @@ mod types {
     pub(super) const INT: u8 = 1;
     pub(super) const UINT: u8 = 2;
     pub(super) const FLOAT: u8 = 3;
+    pub(super) const TEXT: u8 = 5;
     pub(super) const INDIRECT_INT: u8 = 6;
     pub(super) const INDIRECT_UINT: u8 = 7;
     pub(super) const INDIRECT_FLOAT: u8 = 8;
     pub(super) const MAP: u8 = 9;
+    pub(super) const VECTOR: u8 = 10;
     pub(super) const VECTOR_INT: u8 = 11;
     pub(super) const VECTOR_UINT: u8 = 12;
     pub(super) const VECTOR_FLOAT: u8 = 13;
+    pub(super) const BYTES: u8 = 25;
     pub(super) const BOOL: u8 = 26;
+}
+
+/// The bytes of the two texts that the root is a vector of.
+pub(crate) fn texts(bytes: &[u8]) -> Option<[&[u8]; 2]> {
+    let [.., packed, root_width] = *bytes else { return None };
+    let root_width = usize::from(root_width);
+    let root = bytes.len().checked_sub(2)?.checked_sub(root_width)?;
+    let (kind, width) = unpacked(packed);
+    if kind != types::VECTOR || !matches!(root_width, 1 | 2 | 4 | 8) {
+        return None;
+    }
+    let values = before(bytes, root, root_width)?;
+    if size(bytes, values.checked_sub(width)?, width)? != 2 {
+        return None;
+    }
+    let text = |index: usize| {
+        let place = values.checked_add(index * width)?;
+        let of_type = values.checked_add(2 * width)?.checked_add(index)?;
+        let (kind, of_length) = unpacked(*bytes.get(of_type)?);
+        if !matches!(kind, types::TEXT | types::BYTES) {
+            return None;
+        }
+        let start = before(bytes, place, width)?;
+        let length = size(bytes, start.checked_sub(of_length)?, of_length)?;
+        bytes.get(start..start.checked_add(length)?)
+    };
+    Some([text(0)?, text(1)?])
 }
 
 /// A map from names to values.
@@ -80,6 +111,17 @@ impl<'a> Map<'a> {
         let count = size(self.bytes, start.checked_sub(width)?, width)?;
         let values = self.bytes.get(start..start.checked_add(count.checked_mul(width)?)?)?;
         values.chunks_exact(width).map(|value| number(value, kind)).collect()
+    }
+
+    /// The text of this name. `None` if there is none, or it is something else.
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        let (place, (kind, of_length)) = self.value(name)?;
+        if kind != types::TEXT {
+            return None;
+        }
+        let start = before(self.bytes, place, self.width)?;
+        let length = size(self.bytes, start.checked_sub(of_length)?, of_length)?;
+        str::from_utf8(self.bytes.get(start..start.checked_add(length)?)?).ok()
     }
 
     /// Where the value of this name is, its type and width.
@@ -171,6 +213,21 @@ mod tests {
         assert_eq!(found, [Some(-3.0), Some(2.5), Some(1.0), Some(70_000.0), None, None]);
     }
 
+    /// `["ab", "cde"]`, everything a byte wide.
+    const TEXTS: [u8; 17] =
+        [2, b'a', b'b', 0, 3, b'c', b'd', b'e', 0, 2, 9, 6, 20, 20, 4, types::VECTOR << 2, 1];
+
+    #[test]
+    fn two_texts_are_found_in_a_vector() {
+        assert_eq!(texts(&TEXTS), Some([&b"ab"[..], b"cde"]));
+        for (place, byte) in [(9, 3), (10, 60), (12, 4), (15, 0), (16, 3), (4, 200)] {
+            let mut bytes = TEXTS;
+            bytes[place] = byte;
+            assert_eq!(texts(&bytes), None, "{place}");
+        }
+        assert_eq!(texts(&[]), None);
+    }
+
     #[test]
     fn what_is_no_map_is_none() {
         for bytes in [&[][..], &[1], &[4, 1], &[1, types::INT << 2, 1], &[0, types::MAP << 2, 1]] {
@@ -199,6 +256,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            texts(&bytes);
             if let Some(map) = Map::root(&bytes) {
                 map.number("a");
             }

@@ -52,6 +52,7 @@ mod file;
 mod flexbuffer;
 pub mod graph;
 mod import;
+mod node_def;
 #[allow(missing_docs)]
 mod schema;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod custom;
 mod described;
 mod draft;
+mod flex;
 mod folding;
 mod hostile;
 mod inline;

@@ -33,6 +33,26 @@ def constant(operator, dtype):
     return f"narrow_{operator.lower()}.{dtype}", make
 
 
+def moved(operator, dtype, shape, more, times=1, **options):
+    """A constant of a narrow type that is moved before it is dequantized."""
+    def make():
+        file = graph.File()
+        main = file.graph()
+        rng = random(f"moved {operator} {dtype}")
+        low, high = {"int2": (-2, 2), "int4": (-8, 8), "uint4": (0, 16)}[dtype]
+        quant = graph.Quant.per_tensor(0.25, 3 if dtype == "uint4" else 0)
+        narrow = main.const("narrow", rng.integers(low, high, (4, 7)).astype(np.int8), dtype, quant)
+        inputs = [narrow] * times + [main.const(f"c{at}", np.array(it, np.int32)) for at, it in enumerate(more)]
+        there = main.tensor("moved", shape, dtype, quant)
+        main.op(operator, inputs, [there], **options)
+        floats = main.tensor("floats", shape)
+        main.op("DEQUANTIZE", [there], [floats])
+        x = main.input("x", shape)
+        main.outputs(*main.op("ADD", [x, floats], [main.tensor("y", shape)], potScaleInt16=False))
+        return judge.Made(file.finish(), [judge.Run([draw(rng, shape)])], "schema", dtype)
+    return f"narrow_moved_by_{operator.lower()}.{dtype}", make
+
+
 def computed(operator, shape=SHAPE, more=lambda main, x: [], result="bfloat16", **options):
     """An operator on floats that were cast to bfloat16."""
     def make():
@@ -169,6 +189,15 @@ def all_cases():
         yield constant("DEQUANTIZE", dtype)
     for dtype in ("bfloat16", "int2", "uint4", "int4"):
         yield constant("CAST", dtype)
+    for dtype in ("int2", "uint4", "int4"):
+        yield moved("RESHAPE", dtype, (7, 4), ([7, 4],))
+        yield moved("EXPAND_DIMS", dtype, (4, 1, 7), (1,))
+        yield moved("SQUEEZE", dtype, (4, 7), ())
+    yield moved("TRANSPOSE", "uint4", (7, 4), ([1, 0],))
+    yield moved("TRANSPOSE", "int4", (7, 4), ([1, 0],))
+    yield moved("GATHER", "int4", (3, 7), ([3, 1, 1],))
+    yield moved("SLICE", "int4", (2, 5), ([1, 2], [2, 5]))
+    yield moved("CONCATENATION", "int4", (8, 7), (), 2, axis=0)
     for operator in ("NEG", "FLOOR", "ROUND", "TANH", "LOGISTIC"):
         yield computed(operator)
     for operator in ("MAXIMUM", "MINIMUM", "ATAN2"):

@@ -54,6 +54,15 @@ def searches():
         yield Single(f"topk_v2_{name}", "TOPK_V2", [In(shape), Const(np.int32(count))],
                      types=("float32", "uint8", "int8", "int32", "int64"), outputs=2,
                      out_dtypes=(None, "int32"))
+    rows = draw(random("topk computed"), (2, 3, 7), -9, 9)
+    counts = [[rows, np.array(count, np.int32)] for count in (7, 1, 0)]
+    yield Single("topk_v2_computed", "TOPK_V2", [In((2, 3, 7), -9, 9), In((), dtype="int32", values=4)],
+                 outputs=2, out_dtypes=(None, "int32"), dynamic=True, more=counts)
+    yield Single("topk_v2_computed_ties", "TOPK_V2",
+                 [In((3, 8), values=random("topk").integers(0, 3, (3, 8))), In((1,), dtype="int32", values=[5])],
+                 types=("float32", "int32", "int64", "uint8", "int8"), outputs=2, out_dtypes=(None, "int32"), dynamic=True)
+    yield Single("topk_v2_of_none", "TOPK_V2", [In((2, 3)), Const(np.int32(0))],
+                 outputs=2, out_dtypes=(None, "int32"))
     yield Single("topk_v2_ties", "TOPK_V2",
                  [In((3, 8), values=random("topk").integers(0, 3, (3, 8))), Const(np.int32(5))],
                  types=("float32", "int32"), outputs=2, out_dtypes=(None, "int32"))

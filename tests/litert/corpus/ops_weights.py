@@ -8,6 +8,8 @@ from .single import BYTES, FLOAT, QUANT, WEIGHTS, Const, In, Single, draw, rando
 
 FUSED = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
 ALL_WEIGHTS = WEIGHTS + ("int4w",)
+INT4 = ("hybrid_int4", "hybrid_int4_one")
+PACKED = ("hybrid_asym", *INT4, "hybrid_int2", "hybrid_int2_one")
 
 
 def filters(name, shape, axis=0):
@@ -30,9 +32,10 @@ def conv(name, image, kernel, out, types=QUANT, stride=(1, 1), dilation=(1, 1), 
 
 def convolutions():
     small = (1, 7, 6, 3)
-    yield conv("same_3x3", small, (3, 3), 5, ALL_WEIGHTS)
+    yield conv("same_3x3", small, (3, 3), 5, ALL_WEIGHTS + INT4)
     yield conv("valid_3x3", small, (3, 3), 5, ALL_WEIGHTS, padding="VALID")
-    yield conv("pointwise", (2, 5, 5, 8), (1, 1), 16, ALL_WEIGHTS)
+    yield conv("pointwise", (2, 5, 5, 8), (1, 1), 16, ALL_WEIGHTS + INT4)
+    yield conv("batch2_dilated", (2, 9, 8, 4), (3, 3), 5, INT4, dilation=(2, 2), act="RELU6")
     yield conv("same_stride2_odd", (1, 9, 9, 4), (3, 3), 8, stride=(2, 2))
     yield conv("same_stride2_even", (1, 8, 10, 4), (3, 3), 8, stride=(2, 2))
     yield conv("valid_stride2", (1, 9, 8, 4), (3, 3), 8, stride=(2, 2), padding="VALID")
@@ -104,15 +107,17 @@ def dense(name, shape, units, types=QUANT, act="NONE", with_bias=True, **more):
 
 
 def fully_connected():
-    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4", "hybrid_int2"))
-    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + ("hybrid_asym", "hybrid_int4", "hybrid_int2"))
+    yield dense("plain", (1, 16), 8, ALL_WEIGHTS + PACKED)
+    yield dense("batch5", (5, 24), 7, ALL_WEIGHTS + PACKED)
     yield dense("no_bias", (3, 16), 8, WEIGHTS, with_bias=False)
     yield dense("flattens_4d", (2, 3, 3, 4), 6, size=36)
     yield dense("folds_3d", (2, 3, 8), 6)
     yield dense("keep_num_dims", (2, 3, 8), 6, keepNumDims=True)
     yield dense("keep_num_dims_4d", (1, 2, 3, 8), 5, WEIGHTS, keepNumDims=True)
     yield dense("one_unit", (4, 9), 1)
-    yield dense("odd_sizes", (3, 33), 17, ALL_WEIGHTS + ("hybrid_asym",))
+    yield dense("odd_sizes", (3, 33), 17, ALL_WEIGHTS + PACKED)
+    yield dense("odd_rows_of_3d", (2, 3, 7), 4, INT4, keepNumDims=True)
+    yield dense("odd_rows_asymmetric", (3, 7), 4, INT4, asymmetricQuantizeInputs=True)
     for act in FUSED[1:]:
         yield dense(f"act_{act.lower()}", (2, 12), 6, act=act)
     yield by_block("32", (2, 64), 5, 32)

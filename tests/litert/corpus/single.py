@@ -11,6 +11,7 @@ Types of a case:
   hybrid, hybrid_channel        int8 weights, one scale or one for each channel, float activations
   hybrid_asym                   hybrid with asymmetric_quantize_inputs
   hybrid_int4, hybrid_int2      int4 or int2 weights with a scale for each channel, float activations
+  hybrid_int4_one, hybrid_int2_one  the same with one scale
   int4w                         int8 activations, int4 weights
 """
 
@@ -29,7 +30,8 @@ MOVED = ("float32", "uint8", "int8", "int16", "int32", "int64", "bool")
 NUMBERS = ("float32", "uint8", "int8", "int16", "int32", "int64")
 WEIGHTS = ("float32", "uint8", "int8", "int16", "float16w", "hybrid", "hybrid_channel")
 QUANTIZED = ("uint8", "int8", "int16", "int4w")
-HYBRID = ("hybrid", "hybrid_channel", "hybrid_asym", "hybrid_int4", "hybrid_int2")
+PACKED = {"hybrid_int4": "int4", "hybrid_int4_one": "int4", "hybrid_int2": "int2", "hybrid_int2_one": "int2"}
+HYBRID = ("hybrid", "hybrid_channel", "hybrid_asym", *PACKED)
 
 # Output quantization that the operator fixes: scale and zero point by type.
 FIXED = {
@@ -191,8 +193,8 @@ def _weight_quant(value, kind, axis):
     """Symmetric quantization of weights: per channel, per tensor, or per-tensor uint8."""
     if kind == "uint8":
         return _range_quant(value, "uint8")
-    top = {"int4w": 7, "hybrid_int4": 7, "hybrid_int2": 1}.get(kind, 127)
-    if kind in ("hybrid", "hybrid_asym"):
+    top = {"int4": 7, "int2": 1}.get("int4" if kind == "int4w" else PACKED.get(kind), 127)
+    if kind in ("hybrid", "hybrid_asym") or kind.endswith("_one"):
         return graph.Quant.per_tensor(float(np.abs(value).max()) / top)
     others = tuple(i for i in range(value.ndim) if i != axis)
     scale = np.maximum(np.abs(value).max(axis=others), 1e-6) / top
@@ -265,7 +267,7 @@ def _assemble(single, kind, values, shapes=None, quants=None):
             tensors.append(main.const(name, quant.quantize(value, stored), stored, quant))
         elif kind in HYBRID and entry.role == "weights":
             quant = _weight_quant(value, kind, entry.axis)
-            stored = {"hybrid_int4": "int4", "hybrid_int2": "int2"}.get(kind, "int8")
+            stored = PACKED.get(kind, "int8")
             tensors.append(main.const(name, quant.quantize(value, stored), stored, quant))
         elif kind == "float16w" and value.dtype == np.float32:
             half = main.const(name + "_half", value.astype(np.float16))

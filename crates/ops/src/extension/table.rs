@@ -246,9 +246,13 @@ table! {
     98 DynamicConv2d "DYNAMIC_CONV_2D",
         "CONV_2D of floats with a signed filter `[out, height, width, in / groups]` of 8 bits and zero point 0; images are NHWC, the padding is 1 for SAME, 2 for VALID. There are groups of channels, as of GROUPED_CONV_2D, where the filter has fewer channels than the input. Each image is rounded to 8 bits by its own range as a row is by DYNAMIC_FULLY_CONNECTED, and the padding is 0. An image with an infinite range or a NaN gives NaN";
     99 DynamicRound "DYNAMIC_ROUND",
-        "each part of the first axis rounded to 8 bits by its own range, `q / factor`, with `q` and `factor` as a row has them in DYNAMIC_FULLY_CONNECTED. A part with an infinite range or a NaN becomes NaN";
+        "each part of the first axis rounded to 8 bits by its own range, `q / factor`, with `q` and `factor` as a row has them in DYNAMIC_FULLY_CONNECTED; or if it is symmetric with `factor = 127 / greatest magnitude`, or 1 where that is infinite, and `q = round(clamp(x * factor, -127, 127))`, halves away from 0. A part with an infinite range or a NaN becomes NaN";
     100 ResizeTo "RESIZE_TO",
         "images `[batch, height, width, depth]` of another size, which is `[height, width]`. The method is 0 for RESIZE_BILINEAR's, 1 for RESIZE_NEAREST_NEIGHBOR's; corners and centers are as theirs";
+    101 TopK "TOP_K",
+        "the `k` greatest elements of every slice along the last axis, and their indexes, where `k` is a tensor of one element: none where it is 0 or less. All else is as TOPK_V2's";
+    102 Erf "ERF",
+        "the error function, `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to the element";
 }
 
 impl ExtensionOperation {

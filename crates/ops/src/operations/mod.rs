@@ -227,6 +227,7 @@ operations! {
         range::Range => Range;
         reduce_window::ReduceWindow => ReduceWindow;
         resize_to::ResizeTo => ResizeTo;
+        top_k::TopK => TopK;
         reverse_sequence::ReverseSequence => ReverseSequence;
         rng_bit_generator::RngBitGenerator => RngBitGenerator;
         scatter_nd::ScatterNd => ScatterNd;
@@ -234,7 +235,7 @@ operations! {
         segments::Segments => SegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum;
         shape_of::ShapeOf => Shape;
         sparse_to_dense::SparseToDense => SparseToDense;
-        unary::Unary => Ceil Cos Gelu Round Sign;
+        unary::Unary => Ceil Cos Erf Gelu Round Sign;
         unique::Unique => Unique;
     }
 }

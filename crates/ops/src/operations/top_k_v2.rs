@@ -26,7 +26,7 @@ use std::cmp::Ordering;
 /// TOPK_V2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TopKV2 {
-    /// How many elements of each slice; above 0.
+    /// How many elements of each slice; in the interface's operation above 0.
     pub k: u32,
     /// Whether of equal elements the first comes first: in the extension's operation. In the
     /// interface's the last does.

@@ -67,3 +67,38 @@ pub fn rounded(call: &Call<'_>, elements: &[f32], integers: &mut Vec<i32>) -> Re
     })?;
     Ok(f64::from(factor))
 }
+
+/// The same by the greatest magnitude of the elements, in float32; halves are rounded away from 0:
+///
+/// ```text
+/// factor = 127 / greatest magnitude, or 1 if that is infinite
+/// q      = round(clamp(x * factor, -127, 127))
+/// ```
+///
+/// # Errors
+/// [`Fault::Interrupted`]
+pub fn rounded_by_magnitude(
+    call: &Call<'_>,
+    elements: &[f32],
+    integers: &mut Vec<i32>,
+) -> Result<f64, Fault> {
+    let (mut greatest, mut is_finite) = (0.0_f32, true);
+    call.each(elements, |x| {
+        greatest = greatest.max(x.abs());
+        is_finite &= x.is_finite();
+    })?;
+    integers.clear();
+    if !is_finite {
+        integers.resize(elements.len(), 0);
+        return Ok(f64::NAN);
+    }
+    let mut factor = 127.0 / greatest;
+    if !factor.is_finite() {
+        factor = 1.0;
+    }
+    call.each(elements, |x| {
+        #[allow(clippy::cast_possible_truncation)] // It has 8 bits.
+        integers.push((x * factor).clamp(-127.0, 127.0).round() as i32);
+    })?;
+    Ok(f64::from(factor))
+}

@@ -92,6 +92,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     ) -> Result<(), Stop> {
         let options = options!(operator, WhileOptions);
         let parts = [options.cond_subgraph_index()?, options.body_subgraph_index()?];
+        let body = self.subgraph_at(parts[1])?;
+        self.settle_lists(operator, body, graphs, depth)?;
         for at in 0..operator.inputs.len() {
             let tensor = self.input_tensor(operator, at)?;
             if is_handle(self.graph, tensor) {
@@ -128,6 +130,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             are_given_back: true,
             are_indexed: true,
             lengths: Vec::new(),
+            lists: self.lists_of(operator, 1),
         };
         let mut referenced = Vec::with_capacity(indexes.len());
         for subgraph in indexes {
@@ -138,6 +141,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             let first = shape(&referenced[0]);
             let is_common = referenced.iter().all(|of| shape(of) == first);
             self.shapes[*output] = first.filter(|_| is_common);
+            self.lists[*output] = referenced[0].lists.get(place).copied().flatten();
         }
         // An index that no branch has is the last one's.
         let last =
@@ -206,10 +210,14 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             let lengths = arguments.iter().filter(|_| is_body);
             let lengths = lengths.map(|it| Some(it.as_ref()?.shape.clone())).collect();
             let variables = variables.clone();
-            let passed = Passed { variables, are_given_back, are_indexed: false, lengths };
+            let lists = self.lists_of(operator, first_argument);
+            let passed = Passed { variables, are_given_back, are_indexed: false, lengths, lists };
             let referenced = graphs.reference(index, &arguments, &passed, depth)?;
             inputs.push(self.builder.subgraph(referenced.id));
             results_of.push(referenced.outputs);
+            for (output, list) in operator.outputs.iter().zip(referenced.lists) {
+                self.lists[*output] = list.filter(|_| !is_condition);
+            }
         }
         for (place, output) in operator.outputs.iter().enumerate() {
             let [first, second] = [0, 1].map(|at| results_of[at].get(place).cloned().flatten());

@@ -63,7 +63,12 @@ impl GraphImporter<'_, '_> {
             (Some(of_input), Some(of_filter)) => of_input != of_filter && *of_filter != 0,
             _ => false,
         };
-        if self.is_dynamic(input, filter, 0)? {
+        // XNNPACK has no kernel for these, nor for TANH: LiteRT's own rounds as it did before there were others.
+        let is_by_magnitude = !is_grouped
+            && self.is_dynamic(input, filter, 0)?
+            && self.has_one_scale(filter)
+            && (self.element(filter)? == Element::Int4 || window.activation == Activation::Tanh);
+        if !is_by_magnitude && self.is_dynamic(input, filter, 0)? {
             let mut inputs = self.weighted_dynamically(operator, channels)?;
             let numbers = [
                 padding_scheme(window.padding),
@@ -77,7 +82,10 @@ impl GraphImporter<'_, '_> {
             let operation = E::DynamicConv2d.operation_type();
             return self.emit_activated(operator, operation, &inputs, window.activation);
         }
-        let mut inputs = self.weighted(operator, channels)?;
+        let mut inputs = match is_by_magnitude {
+            true => self.weighted_by_magnitude(operator, None, channels)?,
+            false => self.weighted(operator, channels)?,
+        };
         if is_grouped && window.is_dilated() {
             return self.dilated_groups(operator, [inputs[0], inputs[1], inputs[2]], &window);
         }
@@ -272,6 +280,27 @@ impl GraphImporter<'_, '_> {
         Ok(vec![input, weights, self.bias(input, weights, bias, units)?])
     }
 
+    /// Input, weights and bias of a layer of floats whose input is rounded to 8 bits by its greatest magnitude, each part of the
+    /// first axis by itself, or each of these rows.
+    fn weighted_by_magnitude(
+        &mut self,
+        operator: &Operator<'_>,
+        rows: Option<OperandSpec>,
+        units: u32,
+    ) -> Imported<Vec<OperandId>> {
+        let [input, weights] = [0, 1].map(|index| self.input_tensor(operator, index));
+        let mut input = self.operand(input?)?;
+        if let Some(rows) = rows {
+            input = self.reshape(input, rows)?;
+        }
+        let inputs = [input, self.builder.scalar_bool(true)];
+        let spec = self.builder.spec(input);
+        let input = self.builder.extended(E::DynamicRound, inputs, spec);
+        let weights = self.as_float32(weights?)?;
+        let bias = operator.inputs.get(2).copied().flatten();
+        Ok(vec![input, weights, self.bias(input, weights, bias, units)?])
+    }
+
     /// As operands: input, filter and bias. Beside weights of 8 bits floats are rounded as TensorFlow Lite rounds them,
     /// and the weights dequantized: that gives its result without its sums. Activations of 16 bits are computed as floats, which hold the products
     /// with weights of 8 bits exactly.
@@ -427,7 +456,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn fully_connected(&mut self, operator: &Operator<'_>) -> Imported {
-        let mut activation = ActivationFunctionType::None;
+        let (mut activation, mut is_asymmetric) = (ActivationFunctionType::None, false);
         if let Some(BuiltinOptionsRef::FullyConnectedOptions(options)) =
             operator.table.builtin_options()?
         {
@@ -435,6 +464,7 @@ impl GraphImporter<'_, '_> {
                 return Err(Reason::new("its weights are shuffled"));
             }
             activation = options.fused_activation_function()?;
+            is_asymmetric = options.asymmetric_quantize_inputs()?;
         }
         let activation = Activation::of(activation)?;
         let filter = self.input_tensor(operator, 1)?;
@@ -448,8 +478,17 @@ impl GraphImporter<'_, '_> {
         let by_block = self.weighted_by_block(operator, filter, [units, width])?;
         let is_dynamic =
             by_block.is_none() && self.is_dynamic(self.input_tensor(operator, 0)?, filter, 0)?;
+        let is_by_magnitude =
+            is_dynamic && !is_asymmetric && self.is_left_to_magnitudes(filter, [units, width])?;
+        let is_dynamic = is_dynamic && !is_by_magnitude;
         let mut inputs = match by_block {
             Some(weighted) => weighted,
+            None if is_by_magnitude => {
+                let shape = self.shape(self.input_tensor(operator, 0)?);
+                let count = shape.map_or(Ok(0), |it| elements(&it).map(|it| it / width.max(1)))?;
+                let rows = OperandSpec::tensor_float32([count, width]);
+                self.weighted_by_magnitude(operator, Some(rows), units)?
+            }
             None if is_dynamic => self.weighted_dynamically(operator, units)?,
             None => self.weighted(operator, units)?,
         };
@@ -506,6 +545,23 @@ impl GraphImporter<'_, '_> {
             it.zero_points.iter().all(|zero_point| *zero_point == 0)
                 && (it.scales.len() == 1 || it.dimension == axis)
         }))
+    }
+
+    /// Whether weights have a scale for all of them.
+    fn has_one_scale(&self, weights: usize) -> bool {
+        let quantization = self.tensor(weights).quantization.as_ref();
+        quantization.is_some_and(|it| it.scales.len() == 1)
+    }
+
+    /// Whether XNNPACK has no kernel for a matrix of weights: packed rows that end within a byte, and 2 bits with a scale for
+    /// all. LiteRT's own then rounds the input by its magnitude, unless the operator says otherwise.
+    fn is_left_to_magnitudes(&self, weights: usize, [units, width]: [u32; 2]) -> Imported<bool> {
+        let is_odd = width % 2 != 0;
+        Ok(match self.element(weights)? {
+            Element::Int4 => is_odd,
+            Element::Int2 => is_odd || units > 1 && self.has_one_scale(weights),
+            _ => false,
+        })
     }
 
     /// The HAL's FULLY_CONNECTED has one scale; with one each it is a convolution of 1 by 1.

@@ -5,6 +5,7 @@
 //! | `TFLite_Detection_PostProcess` | TensorFlow Lite's, of its object detectors | DETECTION_POSTPROCESSING |
 //! | `aeq.hadamard_rotation` | LiteRT's, of AI Edge Quantizer's models | FULLY_CONNECTED, TRANSPOSE, MUL |
 //! | `AudioSpectrogram`, `Mfcc` | TensorFlow Lite's, of models that take sound | see [`sound`](super::sound) |
+//! | `MaxPoolWithArgmax` | LiteRT's, beside the interpreter | STRIDED_SLICE, GREATER, SELECT |
 //! | `NumericVerify` | TensorFlow Lite's, of models that compare themselves with a float model | DEQUANTIZE, SUB |
 //! | `Convolution2DTransposeBias` | MediaPipe's, of its segmentation models | TRANSPOSE_CONV_2D |
 //! | others of MediaPipe's | of its face and hair models | see [`mediapipe`](super::mediapipe) |
@@ -30,6 +31,7 @@ impl GraphImporter<'_, '_> {
             "aeq.hadamard_rotation" => self.hadamard_rotation(operator),
             "AudioSpectrogram" => self.audio_spectrogram(operator),
             "Mfcc" => self.mfcc(operator),
+            "MaxPoolWithArgmax" => self.custom_max_pool_with_argmax(operator),
             "NumericVerify" => self.numeric_verify(operator),
             "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
             _ => self.mediapipe(operator, name),
@@ -99,6 +101,36 @@ impl GraphImporter<'_, '_> {
         let spec = self.builder.spec(rotated);
         let scaled = self.builder.operation(O::Mul, [rotated, scale, none], spec);
         self.reshape_to(scaled, output)
+    }
+
+    /// TensorFlow's operation with its attributes in a map.
+    fn custom_max_pool_with_argmax(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = options(operator)?;
+        let window = |name: &str| -> Imported<[i32; 2]> {
+            let numbers = options.numbers(name).unwrap_or_default();
+            #[allow(clippy::cast_possible_truncation)] // They are whole numbers that it holds.
+            match numbers[..] {
+                [1.0, down, across, 1.0]
+                    if [down, across].iter().all(|it| {
+                        it.fract() == 0.0 && (1.0..=f64::from(i32::MAX)).contains(it)
+                    }) =>
+                {
+                    Ok([down as i32, across as i32])
+                }
+                _ => Err(Reason::new(format!(
+                    "its {name} are {numbers:?}, expected 1, 2 numbers above 0, 1"
+                ))),
+            }
+        };
+        let is_same = match options.text("padding") {
+            Some("SAME") => true,
+            Some("VALID") => false,
+            _ => return Err(Reason::new("its padding is neither SAME nor VALID")),
+        };
+        let counts_images =
+            options.number("include_batch_in_index").is_some_and(|number| number != 0.0);
+        let numbers = [window("ksize")?, window("strides")?];
+        self.max_pool_with_places(operator, numbers, is_same, counts_images)
     }
 
     /// How far quantized numbers are from those of a float model.

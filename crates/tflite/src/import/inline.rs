@@ -104,6 +104,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             inner.is_input[*input] = shape.is_some();
             inner.is_assumed[*input] = self.is_assumed[tensor];
             inner.shapes[*input] = shape.cloned();
+            inner.lists[*input] = self.lists[tensor];
             let values = known.filter(|it| it.values.is_some());
             if is_handle(self.graph, tensor) && is_handle(graph, *input) {
                 inner.folded[*input] = values;
@@ -165,6 +166,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             operator.outputs.iter().zip(&inner.graph.outputs).enumerate()
         {
             let operand = inner.operands[*result];
+            self.lists[*output] = inner.lists[*result];
             if !is_handle(self.graph, *output) || !is_handle(inner.graph, *result) {
                 let found = match operand {
                     Some(operand) => self.builder.spec(operand),

@@ -31,6 +31,7 @@ mod custom;
 mod elementwise;
 mod embedding;
 mod extended;
+mod flex;
 mod fold;
 mod infer;
 mod inline;
@@ -57,10 +58,11 @@ use crate::description;
 use crate::error::{ImportError, NEWER, NO_OPERATION, OWN_REASONS, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind, known_lengths, type_name};
 use crate::graph::Stored;
-use crate::schema::TensorType;
+use crate::schema::{BuiltinOperator as B, TensorType};
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
 use builder::Builder;
+use flex::List;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
@@ -70,6 +72,7 @@ use nnhal_hal::{
 use nnhal_ops::extension::{self, TENSOR_UINT16};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
+use tensor::Element;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
@@ -85,6 +88,10 @@ const EXAMPLE_LENGTHS: [u32; 4] = [8, 32, 128, 512];
 const MOST_LISTED: usize = 1000;
 /// Tensors of one operator that an error names.
 const MOST_SHOWN_TENSORS: usize = 16;
+
+/// What moves numbers of 2 and 4 bits: those of constants, which have 8 bits here.
+const PACKED_IS_MOVED_BY: [B; 7] =
+    [B::Gather, B::Reshape, B::ExpandDims, B::Squeeze, B::Transpose, B::Slice, B::Concatenation];
 
 /// What the import of a subgraph takes of what it may make, for each tensor and operator.
 const BYTES_OF_A_PART: usize = 512;
@@ -237,6 +244,8 @@ struct Referenced {
     id: SubgraphId,
     /// By output: its shape, if it is known.
     outputs: Vec<Option<Vec<u32>>>,
+    /// By output: what it is, if it is a list of tensors.
+    lists: Vec<Option<List>>,
 }
 
 /// What goes from one execution to the next, beside resource variables.
@@ -256,6 +265,8 @@ struct Finished {
     operands: Vec<Option<u32>>,
     /// By tensor: its shape, if it is known.
     shapes: Vec<Option<Vec<u32>>>,
+    /// By tensor: what it is, if it is a list of tensors.
+    lists: Vec<Option<List>>,
     /// What goes from one execution to the next, in the order of its inputs and outputs.
     states: Vec<Kept>,
     /// The resource variables behind them, see [`variables`].
@@ -280,6 +291,9 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let graph = &file.graphs[index];
         let mut importer = self.importer_of(index, depth)?;
         importer.know_arguments(arguments);
+        for (input, list) in graph.inputs.iter().zip(&passed.lists) {
+            importer.lists[*input] = *list;
+        }
         if passed.are_indexed {
             importer.builder.input("index", OperandSpec::tensor_int32([1]));
         }
@@ -311,8 +325,29 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
         let operands = operands.collect();
         let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
-        let shapes = importer.shapes;
-        Ok(Finished { builder, origins, operands, shapes, states, kept_variables })
+        let (shapes, lists) = (importer.shapes, importer.lists);
+        Ok(Finished { builder, origins, operands, shapes, lists, states, kept_variables })
+    }
+
+    /// The shapes of a subgraph's outputs for these arguments, as far as they follow. Nothing else of its import is kept.
+    fn shapes_of_outputs(
+        &mut self,
+        index: usize,
+        arguments: &[Option<Array>],
+        passed: &Passed,
+        depth: usize,
+    ) -> Result<Vec<Option<Vec<u32>>>, Stop> {
+        if self.is_running[index] {
+            return Err(Reason::new("subgraphs refer to each other").into());
+        }
+        let before = (self.refused.clone(), self.problems.clone(), self.other_problems);
+        self.is_running[index] = true;
+        let finished = self.import(index, arguments, passed, depth + 1);
+        self.is_running[index] = false;
+        (self.refused, self.problems, self.other_problems) = before;
+        let mut shapes = finished.map_err(Stop::Import)?.shapes;
+        let outputs = self.file.graphs[index].outputs.iter();
+        Ok(outputs.map(|tensor| shapes[*tensor].take()).collect())
     }
 
     /// The importer of a subgraph, taken from what the import may make: operators may refer to a subgraph again and
@@ -403,8 +438,9 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let finished = self.import(index, arguments, passed, depth + 1).map_err(Stop::Import)?;
         self.is_running[index] = false;
         let outputs = &self.file.graphs[index].outputs;
+        let lists = outputs.iter().map(|tensor| finished.lists[*tensor]).collect();
         let outputs = outputs.iter().map(|tensor| finished.shapes[*tensor].clone()).collect();
-        let referenced = Referenced { id: self.model.reference(finished.builder), outputs };
+        let referenced = Referenced { id: self.model.reference(finished.builder), outputs, lists };
         self.imported.insert(key, referenced.clone());
         Ok(referenced)
     }
@@ -471,6 +507,8 @@ struct GraphImporter<'f, 'a> {
     folded: Vec<Option<Array>>,
     /// By tensor: the shape that it has when the model runs, if that is known; empty for a scalar.
     shapes: Vec<Option<Vec<u32>>>,
+    /// By tensor: what it is, if it is a list of tensors. Its shape is then that of all elements, one behind the other.
+    lists: Vec<Option<List>>,
     /// By tensor: the file's buffer that has its value, for what is constant; that of an argument, where the operator
     /// around gives a constant.
     buffers: Vec<usize>,
@@ -480,6 +518,8 @@ struct GraphImporter<'f, 'a> {
     is_assumed: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
+    /// By tensor: whether it is an output of the graph.
+    is_output: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
@@ -513,6 +553,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             is_one
         };
         let is_input = is_one_of(&graph.inputs);
+        let is_output = is_one_of(&graph.outputs);
         Self {
             file,
             graph,
@@ -520,10 +561,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             builder: Builder::new(),
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],
+            lists: vec![None; graph.tensors.len()],
             is_assumed: vec![false; graph.tensors.len()],
             buffers: graph.tensors.iter().map(|tensor| tensor.buffer).collect(),
             is_flat: vec![false; graph.tensors.len()],
             is_input,
+            is_output,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             is_in_main: std::ptr::eq(graph, &file.graphs[file.main]),
@@ -553,7 +596,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             });
             let tensor = &self.graph.tensors[*input];
             let lengths: Option<Vec<u32>> = known_lengths(tensor).into_iter().collect();
-            if self.shapes[*input].is_none() && tensor.has_shape {
+            if self.shapes[*input].is_none() && tensor.has_shape && self.lists[*input].is_none() {
                 self.shapes[*input] = lengths.filter(|it| !it.contains(&0));
             }
             let name = tensor.short_name();
@@ -737,7 +780,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
-        use crate::schema::BuiltinOperator as B;
         for output in &operator.outputs {
             let is_known = self.folded[*output].is_some() || self.is_input[*output];
             if is_known || self.operands[*output].is_some() {
@@ -746,6 +788,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
         let builtin = match &operator.code.kind {
             OperatorKind::Builtin(builtin) => *builtin,
+            OperatorKind::Custom(name) if name.starts_with(flex::PREFIX) => {
+                return Ok(self.flex(operator)?);
+            }
             OperatorKind::Custom(name) => return Ok(self.custom(operator, name)?),
             OperatorKind::Unknown(_) => {
                 return Err(Reason::new(NEWER).into());
@@ -755,15 +800,32 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         if let Some(outcome) = self.variable_operator(builtin, operator, graphs) {
             return outcome;
         }
+        match builtin {
+            B::If => self.if_operator(operator, graphs, depth),
+            B::While => self.while_operator(operator, graphs, depth),
+            B::StablehloComposite => self.composite(operator, graphs, depth),
+            B::StablehloCase => self.case(operator, graphs, depth),
+            _ => Ok(self.computed(builtin, operator)?),
+        }
+    }
+
+    /// An operator of the format that refers to nothing but tensors.
+    fn builtin(&mut self, builtin: B, operator: &Operator<'_>) -> Imported {
+        self.check_channels(builtin, operator)?;
+        self.computed(builtin, operator)
+    }
+
+    fn computed(&mut self, builtin: B, operator: &Operator<'_>) -> Imported {
+        for output in &operator.outputs {
+            let is_packed = |it: &Element| it.is_unpacked() && !it.becomes_float32();
+            if let Some(element) = Element::of(self.tensor(*output)).filter(is_packed)
+                && !PACKED_IS_MOVED_BY.contains(&builtin)
+            {
+                return Err(Reason::new(format!("{element:?} is computed by nothing here")));
+            }
+        }
         if self.evaluate(builtin, operator)? {
             return Ok(());
-        }
-        match builtin {
-            B::If => return self.if_operator(operator, graphs, depth),
-            B::While => return self.while_operator(operator, graphs, depth),
-            B::StablehloComposite => return self.composite(operator, graphs, depth),
-            B::StablehloCase => return self.case(operator, graphs, depth),
-            _ => {}
         }
         let handled = [
             Self::convolution,
@@ -781,7 +843,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         ]
         .iter()
         .find_map(|family| family(self, builtin, operator));
-        handled.unwrap_or_else(|| Err(Reason::new(NO_OPERATION)))?;
-        Ok(())
+        handled.unwrap_or_else(|| Err(Reason::new(NO_OPERATION)))
     }
 }

@@ -93,6 +93,9 @@ impl<'f> GraphImporter<'f, '_> {
     }
 
     pub(super) fn element(&self, index: usize) -> Imported<Element> {
+        if let Some(list) = self.lists[index] {
+            return Ok(list.element());
+        }
         let tensor = self.tensor(index);
         if tensor.has_other_quantization {
             return Err(Reason::new(format!(
@@ -131,7 +134,7 @@ impl<'f> GraphImporter<'f, '_> {
         if let Some(shape) = &self.shapes[index] {
             return if shape.is_empty() { vec![1] } else { shape.clone() };
         }
-        if is_computed && self.file.has_other_ranks {
+        if is_computed && self.file.has_other_ranks || self.lists[index].is_some() {
             return Vec::new();
         }
         let lengths = known_lengths(tensor);
@@ -193,9 +196,9 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
             Element::Bfloat16 => OperandType::TensorFloat32,
-            element if element.is_unpacked() && !self.is_constant(index) => {
+            element if element.is_unpacked() && self.is_of_callers(index) => {
                 let name = type_name(self.tensor(index).type_code);
-                return Err(Reason::new(format!("{name} is for constants only")));
+                return Err(Reason::new(format!("{name} is no type of inputs and outputs")));
             }
             Element::Uint4 => OperandType::TensorQuant8Asymm,
             Element::Int8 | Element::Int4 | Element::Int2 => OperandType::TensorQuant8AsymmSigned,
@@ -235,6 +238,11 @@ impl<'f> GraphImporter<'f, '_> {
             &scales,
             quantization.dimension,
         ))
+    }
+
+    /// Whether a tensor is an input or an output of its graph.
+    fn is_of_callers(&self, index: usize) -> bool {
+        self.is_input[index] && !self.is_constant(index) || self.is_output[index]
     }
 
     /// Whether the file holds the tensor's value.

@@ -5,7 +5,7 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use nnhal_hal::{OperandSpec, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::ExtensionOperation as E;
 
 impl GraphImporter<'_, '_> {
@@ -89,16 +89,43 @@ impl GraphImporter<'_, '_> {
     }
 
     fn top_k(&mut self, operator: &Operator<'_>) -> Imported {
-        let count = self.constant_integer(operator, 1)?;
-        let inputs = [self.input(operator, 0)?, self.builder.scalar_i32(count)];
+        let input = self.input(operator, 0)?;
+        // Of equal elements the HAL gives the last first, the format the first.
+        let (operation, count) = match self.constant_integer(operator, 1) {
+            Ok(count @ 1..) => (E::TopkV2, self.builder.scalar_i32(count)),
+            // The HAL's count is a scalar above 0, which nothing computes: our extension's is a tensor.
+            _ => (E::TopK, self.computed_count(operator)?),
+        };
         let (values, indices) =
             (self.output_tensor(operator, 0)?, self.output_tensor(operator, 1)?);
-        let specs = [self.spec(values)?, self.spec(indices)?];
-        // Of equal elements the HAL gives the last first, the format the first.
-        let top_k = E::TopkV2.operation_type();
-        let results = self.builder.operation_with_outputs(top_k, inputs, specs);
+        let [mut of_values, mut of_indices] = [self.spec(values)?, self.spec(indices)?];
+        if operation == E::TopK
+            && let Some([others @ .., _]) = self.shapes[self.input_tensor(operator, 0)?].as_deref()
+        {
+            // Only how many there are is open.
+            of_values.dimensions = [others, &[0]].concat();
+            of_indices.dimensions.clone_from(&of_values.dimensions);
+        }
+        let counted = OperandSpec::tensor_int32(of_indices.dimensions.clone());
+        let specs = [of_values, counted.clone()];
+        let results =
+            self.builder.operation_with_outputs(operation.operation_type(), [input, count], specs);
         self.set(values, results[0]);
-        self.set(indices, results[1]);
-        Ok(())
+        if of_indices == counted {
+            self.set(indices, results[1]);
+            return Ok(());
+        }
+        self.emit(O::Cast, &[results[1]], indices)
+    }
+
+    /// The number of elements that TOPK_V2 takes, as a tensor of 32 bits.
+    fn computed_count(&mut self, operator: &Operator<'_>) -> Imported<OperandId> {
+        let tensor = self.input_tensor(operator, 1)?;
+        let count = self.operand(tensor)?;
+        if self.element(tensor)? != Element::Int16 {
+            return Ok(count);
+        }
+        let spec = OperandSpec::tensor_int32(self.builder.spec(count).dimensions);
+        Ok(self.builder.operation(O::Cast, [count], spec))
     }
 }

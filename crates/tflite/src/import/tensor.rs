@@ -4,7 +4,7 @@ use crate::file::Tensor;
 use crate::schema::TensorType;
 
 /// The element types that the HAL or our extension knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Element {
     Float32,
     Float16,
@@ -12,11 +12,11 @@ pub(super) enum Element {
     Int64,
     Uint8,
     Int8,
-    /// Two to a byte, in constants only: they become int8.
+    /// Two to a byte, in constants and what moves them: they become int8.
     Int4,
-    /// Four to a byte, in constants only: they become int8.
+    /// Four to a byte, in constants and what moves them: they become int8.
     Int2,
-    /// Two to a byte, in constants only: they become uint8.
+    /// Two to a byte, in constants and what moves them: they become uint8.
     Uint4,
     /// The upper half of a float32, within graphs only: operands are float32 and hold such numbers.
     Bfloat16,

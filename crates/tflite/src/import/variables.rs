@@ -10,6 +10,7 @@
 //! A handle is known at import: it is the variable's index, as an integer that is folded like others.
 
 use super::array::Array;
+use super::flex::List;
 use super::tensor::Element;
 use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, MOST_NESTED, Stop};
 use crate::description;
@@ -83,6 +84,8 @@ pub(super) struct Passed {
     pub(super) are_indexed: bool,
     /// The lengths of its outputs, by place, where nothing else says them: what a loop's variables have, which keep them.
     pub(super) lengths: Vec<Option<Vec<u32>>>,
+    /// What its inputs are, by place, where any are lists of tensors.
+    pub(super) lists: Vec<Option<List>>,
 }
 
 pub(super) fn is_handle(graph: &Graph<'_>, tensor: usize) -> bool {

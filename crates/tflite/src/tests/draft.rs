@@ -126,11 +126,23 @@ impl Draft {
 
     /// An operator of subgraph 0 that is not the format's own.
     pub(super) fn custom(&mut self, name: &str, inputs: &[i32], outputs: &[i32], options: &[u8]) {
-        self.operator(BuiltinOperator::Custom, inputs, outputs, None);
+        self.custom_in(0, name, inputs, outputs, options);
+    }
+
+    pub(super) fn custom_in(
+        &mut self,
+        graph: usize,
+        name: &str,
+        inputs: &[i32],
+        outputs: &[i32],
+        options: &[u8],
+    ) {
+        self.operator_in(graph, BuiltinOperator::Custom, inputs, outputs, None);
         if let Some(code) = self.model.operator_codes.as_mut().and_then(|codes| codes.last_mut()) {
             code.custom_code = Some(name.into());
         }
-        if let Some(operator) = self.graph(0).operators.as_mut().and_then(|all| all.last_mut()) {
+        let operators = self.graph(graph).operators.as_mut();
+        if let Some(operator) = operators.and_then(|all| all.last_mut()) {
             operator.custom_options = Some(options.to_vec());
         }
     }

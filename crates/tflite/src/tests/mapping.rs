@@ -150,6 +150,79 @@ fn convolutions_of_floats_with_weights_of_8_bits_round_their_inputs() {
     }
 }
 
+#[test]
+fn inputs_beside_packed_weights_are_rounded_by_magnitude_where_litert_does_so() {
+    let by_magnitude = E::DynamicRound.operation_type();
+    let with = |mut draft: Draft, element: T, scales: &[f32]| {
+        draft.tensor_mut(1).type_ = element as i8;
+        draft.quantize(1, scales, 0, 0);
+        let buffer = usize::try_from(draft.tensor_mut(1).buffer).unwrap();
+        let shape = draft.tensor_mut(1).shape.clone().unwrap();
+        let per_byte = if element == T::Int2 { 4 } else { 2 };
+        let bytes = usize::try_from(shape.iter().product::<i32>()).unwrap().div_ceil(per_byte);
+        draft.model.buffers.as_mut().unwrap()[buffer].data = Some(vec![0x11; bytes]);
+        operations(&import(&draft))
+    };
+    let convolution = || dynamic_range_convolution(2);
+    assert_eq!(with(convolution(), T::Int4, &[0.5]), [by_magnitude, O::Dequantize, O::Conv2d]);
+    let of_image = E::DynamicConv2d.operation_type();
+    assert_eq!(with(convolution(), T::Int4, &[0.5, 0.25, 0.5, 0.125]), [of_image]);
+    // Groups are another kernel's.
+    assert_eq!(with(dynamic_range_convolution(4), T::Int4, &[0.5]), [of_image]);
+    // Rows of three: two packed numbers and a half byte.
+    let layer = || dynamic_range_layer();
+    for element in [T::Int4, T::Int2] {
+        let steps = with(layer(), element, &[0.5, 0.25]);
+        assert_eq!(steps, [by_magnitude, O::Dequantize, O::FullyConnected], "{element:?}");
+    }
+    let mut even = dynamic_range_layer();
+    even.tensor_mut(0).shape = Some(vec![2, 4]);
+    even.tensor_mut(1).shape = Some(vec![2, 4]);
+    let of_rows = E::DynamicFullyConnected.operation_type();
+    assert_eq!(with(even.clone(), T::Int4, &[0.5]), [of_rows]);
+    assert_eq!(with(even.clone(), T::Int2, &[0.5, 0.25]), [of_rows]);
+    let of_two_bits = with(even.clone(), T::Int2, &[0.5]);
+    assert_eq!(of_two_bits, [by_magnitude, O::Dequantize, O::FullyConnected]);
+    // The operator may ask for the other rounding, which both have.
+    let options = FullyConnectedOptions { asymmetric_quantize_inputs: true, ..Default::default() };
+    let options = Some(BuiltinOptions::FullyConnectedOptions(Box::new(options)));
+    let mut asks = dynamic_range_layer();
+    asks.graph(0).operators.as_mut().unwrap()[0].builtin_options = options;
+    assert_eq!(with(asks, T::Int4, &[0.5, 0.25]), [of_rows]);
+}
+
+#[test]
+fn packed_constants_are_moved_as_8_bits_and_computed_by_nothing() {
+    let mut draft = Draft::new();
+    // 1 2 3 4, -8 7 -1 0.
+    let packed = draft.constant(T::Int4, &[2, 4], &[0x21, 0x43, 0x78, 0x0F]);
+    let rows = draft.integers(&[1], &[1]);
+    let [row, flat] = [[1, 4], [4, 1]].map(|shape| draft.tensor(T::Int4, &shape));
+    for tensor in [packed, row, flat] {
+        draft.quantize(tensor, &[0.5], 0, 0);
+    }
+    let x = draft.tensor(T::Float32, &[4, 1]);
+    let [floats, sum] = [0; 2].map(|_| draft.tensor(T::Float32, &[4, 1]));
+    let options = Some(BuiltinOptions::GatherOptions(Box::default()));
+    draft.operator(B::Gather, &[packed, rows], &[row], options);
+    let shape = draft.integers(&[2], &[4, 1]);
+    draft.operator(B::Reshape, &[row, shape], &[flat], None);
+    draft.operator(B::Dequantize, &[flat], &[floats], None);
+    draft.operator(B::Add, &[x, floats], &[sum], None);
+    draft.ends(0, &[x], &[sum]);
+    let found = super::split::floats_of(&run(&import(&draft), &[&[0; 16]], 16));
+    assert_eq!(found, [-4.0, 3.5, -0.5, 0.0]);
+    draft.ends(0, &[x], &[sum, flat]);
+    assert!(reasons(&draft)[0].contains("INT4 is no type of inputs and outputs"));
+    let mut draft = Draft::new();
+    let (x, y) = (draft.tensor(T::Float32, &[2]), draft.tensor(T::Int4, &[2]));
+    let z = draft.tensor(T::Float32, &[2]);
+    draft.operator(B::Cast, &[x], &[y], None);
+    draft.operator(B::Cast, &[y], &[z], None);
+    draft.ends(0, &[x], &[z]);
+    assert_eq!(reasons(&draft)[0], "Int4 is computed by nothing here");
+}
+
 /// A layer of 2 units whose rows of 4 int4 weights have a scale for each 2: 1/2 and 1/4, then 1 and 2.
 fn blockwise_layer(block_size: i32, scales: &[f32]) -> Draft {
     let mut draft = Draft::new();
@@ -739,6 +812,41 @@ fn a_size_that_is_given_with_the_image_becomes_our_extensions_operation() {
     draft.operator(B::ResizeNearestNeighbor, &[image, size], &[resized], None);
     draft.ends(0, &[image, size], &[resized]);
     assert_eq!(reasons(&draft), ["INT32 is not resized to a size that is computed"]);
+}
+
+#[test]
+fn a_count_that_is_computed_becomes_our_extensions_top_k() {
+    for (element, steps) in [
+        (T::Int32, vec![E::TopK.operation_type()]),
+        (T::Int16, vec![E::Cast.operation_type(), E::TopK.operation_type()]),
+    ] {
+        let mut draft = Draft::new();
+        let x = draft.tensor(T::Float32, &[2, 5]);
+        let count = draft.tensor(element, &[]);
+        let values = draft.tensor(T::Float32, &[1, 1]);
+        let indices = draft.tensor(T::Int32, &[1, 1]);
+        for output in [values, indices] {
+            draft.tensor_mut(output).shape_signature = Some(vec![-1, -1]);
+        }
+        draft.operator(B::TopkV2, &[x, count], &[values, indices], None);
+        draft.ends(0, &[x, count], &[values, indices]);
+        let import = import(&draft);
+        assert_eq!(operations(&import), steps);
+        for output in &import.model.main.outputs {
+            let dimensions = &import.model.main.operands[*output as usize].dimensions;
+            assert_eq!(*dimensions, [2, 0], "the rows are known");
+        }
+    }
+    // None at all is a count that the HAL's operation does not take.
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[2, 5]);
+    let count = draft.integers(&[], &[0]);
+    let values = draft.tensor(T::Float32, &[2, 0]);
+    let indices = draft.tensor(T::Int16, &[2, 0]);
+    draft.operator(B::TopkV2, &[x, count], &[values, indices], None);
+    draft.ends(0, &[x], &[values, indices]);
+    let steps = operations(&import(&draft));
+    assert_eq!(steps, [E::TopK.operation_type(), E::Cast.operation_type()]);
 }
 
 #[test]

@@ -25,16 +25,33 @@ model is imported. What is refused, and what differs, is below with the reasons.
 
 Models with weights of 8 bits beside floats (dynamic-range quantization, TensorFlow's `Optimize.DEFAULT` without data) are computed
 as LiteRT computes them. FULLY_CONNECTED, and BATCH_MATMUL with a constant matrix, round each row of their input to 8 bits while they
-run ([DYNAMIC_FULLY_CONNECTED](extension.md)), CONV_2D each image ([DYNAMIC_CONV_2D](extension.md)); DEPTHWISE_CONV_2D, TRANSPOSE_CONV and
-CONV_2D with groups take images that were rounded ([DYNAMIC_ROUND](extension.md)), and compute in floats. Recurrent operators, and weights
+run ([DYNAMIC_FULLY_CONNECTED](extension.md)), CONV_2D each image ([DYNAMIC_CONV_2D](extension.md)); DEPTHWISE_CONV_2D and TRANSPOSE_CONV
+take images that were rounded ([DYNAMIC_ROUND](extension.md)), and compute in floats. Recurrent operators, and weights
 with a zero point or other scales, are dequantized when the model is prepared. A device that does not have these operations gets
 floats everywhere, as does whoever asks (`--dequantized-weights`, in Python `dequantized_weights=True`, in Rust
 `nnhal::Model::with_dequantized_weights`).
 
+Ranges are those of XNNPACK: from the least to the greatest number. Where XNNPACK has no kernel, LiteRT's own rounds by the greatest magnitude, and so does
+DYNAMIC_ROUND before a layer of floats here: CONV_2D of 4 bits with one scale, or with a fused TANH and one scale; FULLY_CONNECTED of 4 or 2 bits with an
+odd number of inputs, or of 2 bits with one scale, unless the operator has `asymmetric_quantize_inputs`. LiteRT refuses floats beside 4 bits in
+DEPTHWISE_CONV_2D, TRANSPOSE_CONV and BATCH_MATMUL; here they are computed as those of 8 bits.
+
 MediaPipe's custom operators run too, which LiteRT does not have, so that they have no case: `Convolution2DTransposeBias`,
 `Landmarks2TransformMatrix`, `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
-`MaxPoolingWithArgmax2D` and `MaxUnpooling2D`. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with
+`MaxPoolingWithArgmax2D` and `MaxUnpooling2D`; so do LiteRT's own that its interpreter does not register, `MaxPoolWithArgmax` and
+`MaxUnpooling2D` with places of 32 bits. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with
 attention with MediaPipe itself.
+
+Flex operators, which are TensorFlow's own (`SELECT_TF_OPS`), have no kernels in LiteRT, and are compared with TensorFlow. An operation that the format has an
+operator for becomes that one, of any type and rank that it has here: the arithmetic, comparisons and functions of one number, reductions, `Softmax`,
+`LeakyRelu`, `MatMul` and `BatchMatMul`, `BiasAdd`, `GatherV2`, `ConcatV2`, `Pack`, `Unpack`, `Squeeze`, `StridedSlice`, `OneHot`, `Cumsum`, `ReverseSequence`,
+`ResizeBilinear`, `ResizeNearestNeighbor`, `DepthToSpace`, `SpaceToDepth`, `MirrorPad`, `LRN`, `Bucketize`, `MaxPool`, `AvgPool`, `Conv3D`,
+`Conv3DBackpropInputV2`, `MatrixDiag` and `MatrixSetDiag` of the main diagonal, and others that move elements. Beside them there are `Erf`, `Softplus`,
+`Softsign`, `Selu`, `Reciprocal`, `Tan`, `Atan`, `Sinh`, `Cosh`, `IsNan`, `IsInf`, `IsFinite`, `DivNoNan`, `MulNoNan`, `ClipByValue`, `BitwiseAnd`, `BitwiseOr`, `Invert`,
+`Cross`, `Roll`, `MatrixBandPart`, `MatrixDiagPart`, `MaxPool3D`, `AvgPool3D`, `MaxPoolWithArgmax`, `ExtractImagePatches`, `TensorScatterUpdate`, `TensorScatterAdd`, `TensorScatterSub`,
+`TensorScatterMin`, `TensorScatterMax`, `Size`, `OnesLike`, `Identity` and its like, and lists of tensors as recurrent layers of Keras have them
+(`TensorListReserve`, `TensorListFromTensor`, `TensorListGetItem`, `TensorListSetItem`, `TensorListStack`, `TensorListGather`, `TensorListLength`):
+[decision 87](decisions/0087-flex-operators-become-the-formats-operators.md). All others are refused by name.
 
 What differs and has no case: ADD, MUL and ABS of 16-bit integers without quantization saturate, and LiteRT's wrap around; LOG of 8-bit
 integers gives the zero point for negative values, and LiteRT the least value; FLOOR_DIV and FLOOR_MOD of integers by 0 give 0, and
@@ -56,12 +73,12 @@ const NEVER: &str = "
 | Fourier transforms beyond RFFT2D | LiteRT's interpreter registers no other: `Irfft2d` is a custom operator of its tests, and TensorFlow's FFT are Flex operators |
 | NumericVerify that is to end an execution (`log_if_failed` with a `tolerance` from 0.1 on) | no operation ends one |
 | sparse weights as such | they are made dense when the file is imported: [measured](decisions/0076-sparse-weights-are-made-dense.md); of 24 published models one is sparse, and has no blocks |
-| INT2, INT4 and UINT4 beside constants | LiteRT's CAST makes them of floats, and nothing else takes them |
+| INT2, INT4 and UINT4 beside constants and what moves them | LiteRT's CAST makes them of floats, and nothing else takes them; inputs and outputs of a model would have no type in NumPy |
 | COMPLEX128, FLOAT8 | LiteRT 2.3 names the types, and its kernels refuse them |
 | STABLEHLO_SCATTER whose lengths follow from values | importing it needs them |
 | WHILE whose variables change their size | the HAL's keep theirs |
-| lists of tensors (TensorListReserve and the like) | are Flex operators too: LiteRT's interpreter has no kernels for them |
-| Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
+| lists of tensors whose number of elements changes (TensorListPushBack and the like) | a list is one tensor here, which keeps its lengths |
+| tensors of strings | the HAL has no type for them |
 
 StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.
 ";

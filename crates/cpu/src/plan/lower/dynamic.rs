@@ -8,7 +8,7 @@ use nnhal_hal::{ExtraParams, FusedActivation};
 use nnhal_kernels::Preparation;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::dynamic::{Convolution, RoundedConvolution, Rounding};
-use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected};
+use nnhal_ops::operations::{DynamicConv2d, DynamicFullyConnected, DynamicRound};
 
 /// DYNAMIC_FULLY_CONNECTED with constant weights and a constant bias.
 pub(super) fn fully_connected(
@@ -82,8 +82,13 @@ fn lower(
 pub(super) fn round(
     builder: &Builder<'_, '_>,
     node: &Node,
+    rounding: &DynamicRound,
     preparation: &mut Preparation,
 ) -> Result<Draft, Why> {
+    if rounding.is_symmetric {
+        let (found, expected) = ("symmetric".to_owned(), "from the least to the greatest");
+        return Err(Why::Form { what: "range", found, expected });
+    }
     let input = builder.graph.input(node, 0);
     let Some(count) = input.dimensions.first().map(|length| *length as usize) else {
         return Err(input.of_other_rank("1 or more"));

@@ -164,7 +164,7 @@ fn one(
         AnyOperation::DynamicFullyConnected(it) => {
             dynamic::fully_connected(builder, node, it, preparation)
         }
-        AnyOperation::DynamicRound(_) => dynamic::round(builder, node, preparation),
+        AnyOperation::DynamicRound(it) => dynamic::round(builder, node, it, preparation),
         AnyOperation::DynamicUpdateSlice(_) => Ok(movement::update_slice(builder, node)),
         AnyOperation::Elementwise(it) if is_integer => integers::elementwise(builder, node, *it),
         AnyOperation::EmbeddingLookup(_) => Ok(rows::embedding_lookup(builder, node)),

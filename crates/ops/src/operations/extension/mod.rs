@@ -38,5 +38,6 @@ pub mod scatter_slices;
 pub mod segments;
 pub mod shape_of;
 pub mod sparse_to_dense;
+pub mod top_k;
 pub mod unary;
 pub mod unique;

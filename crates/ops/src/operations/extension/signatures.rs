@@ -185,7 +185,9 @@ impl E {
             Self::BitwiseAnd | Self::BitwiseXor => (BITS, BINARY),
             Self::Atan2 => (each!(FLOAT32 FLOAT16 FLOAT64), BINARY),
             Self::Abs | Self::Neg => (NUMBERS, elementwise::FORMS),
-            Self::Ceil | Self::Cos | Self::Gelu | Self::Round => (each!(FLOAT32 FLOAT16), UNARY),
+            Self::Ceil | Self::Cos | Self::Erf | Self::Gelu | Self::Round => {
+                (each!(FLOAT32 FLOAT16), UNARY)
+            }
             Self::Sign => (SIGNED, UNARY),
             Self::Equal
             | Self::NotEqual
@@ -215,6 +217,10 @@ impl E {
             Self::ReduceProd | Self::ReduceSum => (NUMBERS, reduce::FORM),
             Self::Argmax | Self::Argmin => (REDUCED, arg_min_max::FORMS),
             Self::TopkV2 => (ORDERED, top_k_v2::SIGNATURE.forms),
+            Self::TopK => (
+                ORDERED,
+                form!([INPUT, tensor_int32("k")] => [column("values"), INDEXES]),
+            ),
             Self::Cumsum => (
                 NUMBERS,
                 form!([
@@ -369,7 +375,9 @@ impl E {
                         => [float32("output")]
                 ),
             ),
-            Self::DynamicRound => (each!(FLOAT32), UNARY),
+            Self::DynamicRound => {
+                (each!(FLOAT32), form!([INPUT, Parameter::bool("symmetric").trailing(SINCE)]))
+            }
             Self::ResizeTo => (
                 RESIZED,
                 form!([

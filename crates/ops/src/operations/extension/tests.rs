@@ -97,6 +97,12 @@ fn functions_of_one_number_by_hand() {
     assert_close(&of(E::Cos, &[0.0, std::f64::consts::PI]), &[1.0, -1.0], 1e-7);
     // erf(1 / sqrt(2)) = 0.68268949...
     assert_close(&of(E::Gelu, &[0.0, 1.0, -1.0]), &[0.0, 0.841_344_75, -0.158_655_25], 1e-7);
+    assert_close(
+        &of(E::Erf, &[0.5, -1.0, 1e-6]),
+        &[0.520_499_9, -0.842_700_8, 1.128_379_2e-6],
+        1e-7,
+    );
+    assert_eq!(of(E::Erf, &[f64::NEG_INFINITY, f64::INFINITY, 0.0]), [-1.0, 1.0, 0.0]);
     assert_eq!(of(E::Gelu, &[f64::NEG_INFINITY, f64::INFINITY]), [0.0, f64::INFINITY]);
     assert_close(
         &of_two(E::Atan2, TensorFloat32, &[1.0, -1.0], &[0.0, -1.0]),
@@ -476,6 +482,30 @@ fn of_equal_elements_the_first_come_first() {
 }
 
 #[test]
+fn a_tensor_says_how_many_of_the_greatest_there_are() {
+    let call = |counts: &[i32]| {
+        let rows =
+            on(E::TopK).input(tensor(TensorFloat32, [2, 3]), &[5.0, 7.0, 5.0, 1.0, 2.0, 3.0]);
+        let call = integers(rows, counts);
+        call.output(tensor(TensorFloat32, [])).output(tensor(TensorInt32, []))
+    };
+    let two = call(&[2]).run().unwrap();
+    assert_eq!(call(&[2]).result(), (vec![2, 2], vec![7.0, 5.0, 3.0, 2.0]));
+    assert_eq!(two[1].bytes, [1_i32, 0, 2, 1].map(i32::to_le_bytes).concat());
+    assert_eq!(call(&[3]).result().1, [7.0, 5.0, 5.0, 3.0, 2.0, 1.0]);
+    for none in [0, -1, i32::MIN] {
+        assert_eq!(call(&[none]).result(), (vec![2, 0], vec![]), "{none}");
+    }
+    for wrong in [&[4][..], &[i32::MAX], &[1, 1], &[]] {
+        assert!(call(wrong).run().is_err(), "{wrong:?}");
+    }
+    let wide = on(E::TopK).input(tensor(TENSOR_INT64, [3]), &[-9.0, 4.0, 4.0]);
+    let wide = integers(wide, &[2]);
+    let wide = wide.output(tensor(TENSOR_INT64, [])).output(tensor(TensorInt32, []));
+    assert_eq!(wide.result(), (vec![2], vec![4.0, 4.0]));
+}
+
+#[test]
 fn operations_like_the_interfaces_take_more_axes() {
     let wide =
         on(E::Transpose).input(tensor(TensorFloat32, [1, 1, 1, 2, 2]), &[1.0, 2.0, 3.0, 4.0]);
@@ -766,6 +796,19 @@ fn parts_of_floats_are_rounded_by_their_own_ranges() {
         on(E::DynamicRound).input(spec, &elements).output(tensor(TensorFloat32, [])).result();
     assert_eq!(found.0, [2, 3]);
     assert_close(&found.1, &[0.0, 255.0, 2.0, 25.5, 0.1, 0.0], 1e-6);
+    // The greatest magnitude is 127 steps, of 1 and of 2; a half goes away from 0.
+    let symmetric = |elements: &[f64]| {
+        let call = on(E::DynamicRound).input(tensor(TensorFloat32, [2, 3]), elements).bool(true);
+        call.output(tensor(TensorFloat32, [])).result().1
+    };
+    assert_eq!(
+        symmetric(&[127.0, 2.5, -2.5, -254.0, 1.0, 0.9]),
+        [127.0, 3.0, -3.0, -254.0, 2.0, 0.0]
+    );
+    assert_eq!(symmetric(&[0.0; 6]), [0.0; 6]);
+    let infinite = symmetric(&[f64::INFINITY, 1.0, 2.0, -127.0, 0.2, 0.5]);
+    assert!(infinite[..3].iter().all(|it| it.is_nan()), "{infinite:?}");
+    assert_eq!(infinite[3..], [-127.0, 0.0, 1.0]);
     let strange = on(E::DynamicRound)
         .input(tensor(TensorFloat32, [2, 1]), &[f64::NAN, 7.0])
         .output(tensor(TensorFloat32, []))

@@ -1,4 +1,4 @@
-//! CEIL, COS, GELU, ROUND, SIGN: functions of one number, element by element.
+//! CEIL, COS, ERF, GELU, ROUND, SIGN: functions of one number, element by element.
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
@@ -21,6 +21,8 @@ pub enum Unary {
     Ceil,
     /// COS
     Cos,
+    /// ERF, the error function.
+    Erf,
     /// GELU, with the error function.
     Gelu,
     /// ROUND: halves to the even neighbour.
@@ -33,6 +35,7 @@ impl Operation for Unary {
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match E::of(call.operation()) {
             Some(E::Ceil) => Self::Ceil,
+            Some(E::Erf) => Self::Erf,
             Some(E::Gelu) => Self::Gelu,
             Some(E::Round) => Self::Round,
             Some(E::Sign) => Self::Sign,
@@ -70,6 +73,7 @@ impl Unary {
         match self {
             Self::Ceil => x.ceil(),
             Self::Cos => real::round(wide.cos()),
+            Self::Erf => real::round(libm::erf(wide)),
             Self::Gelu => {
                 let half = 0.5 * (1.0 + libm::erf(wide * std::f64::consts::FRAC_1_SQRT_2));
                 // The function is 0 there; without this the product would be none.

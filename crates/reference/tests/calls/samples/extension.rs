@@ -113,7 +113,7 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
         }
         // What shapes it takes depends on the sizes of both types.
         E::Bitcast => return None,
-        E::Ceil | E::Cos | E::Gelu | E::Round | E::Sign => {
+        E::Ceil | E::Cos | E::Erf | E::Gelu | E::Round | E::Sign => {
             let shape = random.shape(5, 3);
             on(operation).tensor(&shape, random.reals(&shape, -6.0, 6.0)).output(AS_INPUT)
         }
@@ -219,6 +219,15 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .integers(&[random.int(1, 6), random.int(1, 6)])
                 .ints(&[random.int(0, 1)])
                 .scalars(&[f64::from(alignment == 1), f64::from(alignment == 2)])
+                .output(AS_INPUT)
+        }
+        E::TopK => {
+            let shape = random.shape(4, 6);
+            let most = shape.last().copied().unwrap_or(1);
+            on(operation)
+                .tensor(&shape, random.reals(&shape, -9.0, 9.0))
+                .integers(&[random.int(1, int(most))])
+                .output(AS_INPUT)
                 .output(AS_INPUT)
         }
         E::ReduceWindow => {
@@ -432,7 +441,12 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
         }
         E::DynamicRound => {
             let shape = random.shape(4, 5);
-            on(operation).tensor(&shape, random.reals(&shape, -3.0, 3.0)).output(Quant::Fit(1.0))
+            let call = on(operation).tensor(&shape, random.reals(&shape, -3.0, 3.0));
+            let call = match random.int(0, 2) {
+                0 => call,
+                is_symmetric => call.scalars(&[f64::from(is_symmetric - 1)]),
+            };
+            call.output(Quant::Fit(1.0))
         }
         E::Range => {
             let (start, step) = (random.int(-9, 9), random.int(1, 3));

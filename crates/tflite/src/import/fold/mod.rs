@@ -25,7 +25,7 @@ use std::rc::Rc;
 /// What is known of an operator.
 struct Rule<'r, 'f, 'a> {
     importer: &'r GraphImporter<'f, 'a>,
-    operator: &'r Operator<'a>,
+    operator: &'r Operator<'r>,
     inputs: Vec<Option<Array>>,
 }
 
@@ -51,10 +51,10 @@ impl Rule<'_, '_, '_> {
     }
 }
 
-impl<'a> GraphImporter<'_, 'a> {
+impl GraphImporter<'_, '_> {
     /// Says what is known of an operator's outputs. True if their elements are: then there is nothing
     /// left to import.
-    pub(super) fn evaluate(&mut self, builtin: B, operator: &Operator<'a>) -> Imported<bool> {
+    pub(super) fn evaluate(&mut self, builtin: B, operator: &Operator<'_>) -> Imported<bool> {
         let known = |tensor: &Option<usize>| tensor.map_or(Ok(None), |it| self.known(it));
         let inputs = operator.inputs.iter().map(known).collect::<Imported<Vec<_>>>()?;
         let rule = Rule { importer: self, operator, inputs };

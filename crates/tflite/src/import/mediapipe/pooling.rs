@@ -4,8 +4,11 @@ use super::floats::Floats;
 use super::{MOST_PIXELS, bounded, small};
 use crate::error::Reason;
 use crate::file::Operator;
+use crate::import::movement::elements;
+use crate::import::tensor::Element;
 use crate::import::{GraphImporter, Imported};
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
+use nnhal_ops::extension::ExtensionOperation as E;
 
 /// Elements of a window that is pooled. Each becomes some operations.
 const MOST_TAPS: u32 = 64;
@@ -47,9 +50,12 @@ impl GraphImporter<'_, '_> {
         self.emit_float32(place, outputs[1])
     }
 
-    /// Inputs: values, and their places in windows that are side by side.
+    /// Inputs: values, and their places in windows that are side by side; or as LiteRT has the operator, in the output.
     pub(super) fn max_unpooling(&mut self, operator: &Operator<'_>) -> Imported {
         let pool = Pool::of(operator)?;
+        if self.element(self.input_tensor(operator, 1)?)? == Element::Int32 {
+            return self.max_unpooling_to_places(operator, pool);
+        }
         if pool.filter != pool.stride || pool.filter[0] != pool.filter[1] {
             return Err(Reason::new(format!(
                 "its windows of {:?} at strides of {:?} are not squares side by side",
@@ -90,6 +96,52 @@ impl GraphImporter<'_, '_> {
         let spec = OperandSpec::tensor_float32([batch, rows, columns, channels]);
         let result = floats.builder.operation(O::DepthToSpace, [all, block], spec);
         self.emit_float32(result, output)
+    }
+
+    /// Inputs: values, and their numbers among the elements of an image. The others are 0.
+    fn max_unpooling_to_places(&mut self, operator: &Operator<'_>, pool: Pool) -> Imported {
+        let [values, places] = [0, 1].map(|at| self.input_tensor(operator, at));
+        let (values, places) = (values?, places?);
+        let [batch, height, width, channels] = *self.shape(values)? else {
+            return Err(Reason::new("its values have not four axes"));
+        };
+        let shape = [batch, height, width, channels];
+        if self.shape(places)? != shape {
+            return Err(Reason::new("its values and places are of different shapes"));
+        }
+        let along = |axis: usize, length: u32| {
+            let (stride, filter) = (pool.stride[axis], pool.filter[axis]);
+            let longer = if pool.is_same {
+                length.checked_mul(stride)
+            } else {
+                (length.max(1) - 1).checked_mul(stride).and_then(|it| it.checked_add(filter))
+            };
+            longer.ok_or_else(|| Reason::new(format!("its values are {shape:?}, too large")))
+        };
+        let lengths = [batch, along(0, height)?, along(1, width)?, channels];
+        let (count, all) = (elements(&shape)?, elements(&lengths)?);
+        let of_image = all / batch.max(1);
+        let too_large = |_| Reason::new(format!("its output is {lengths:?}, too large"));
+        let all_signed = i32::try_from(all).map_err(too_large)?;
+        let (values, mut places) = (self.as_float32(values)?, self.operand(places)?);
+        if batch > 1 {
+            // Behind the elements of the images before.
+            self.file.allow((batch as usize).saturating_mul(4))?;
+            let first: Vec<i32> = (0..batch).map(|at| (at * of_image).cast_signed()).collect();
+            let first = self.builder.constant(OperandSpec::tensor_int32([batch, 1, 1, 1]), &first);
+            let none = self.builder.scalar_i32(0);
+            let spec = OperandSpec::tensor_int32(shape);
+            places = self.builder.operation(O::Add, [places, first, none], spec);
+        }
+        let places = self.reshape(places, OperandSpec::tensor_int32([count, 1]))?;
+        let values = self.reshape(values, OperandSpec::tensor_float32([count, 1]))?;
+        let row = OperandSpec::tensor_float32([all]);
+        let zeros = [self.integer_vector(&[all_signed]), self.builder.scalar_f32(0.0)];
+        let zeros = self.builder.operation(O::Fill, zeros, row.clone());
+        let inputs = [zeros, places, values, self.integer_vector(&[0]), self.builder.scalar_i32(0)];
+        let result = self.builder.extended(E::ScatterSlices, inputs, row);
+        let result = self.reshape(result, OperandSpec::tensor_float32(lengths))?;
+        self.emit_activated_floats(result, pool.activation, self.output_tensor(operator, 0)?)
     }
 
     /// A result with an activation of the C structures: none, RELU, RELU1 and RELU6 are 0 to 3.
