@@ -36,6 +36,8 @@ struct Variant {
     stream: Option<Mutex<Option<nnhal::Runner>>>,
 }
 
+const NOT_CONTIGUOUS: &str = "the array of a variable is read-only, or not row by row without gaps";
+
 /// Memory for runs of a prepared model.
 #[pyclass(frozen, module = "nnhal._nnhal")]
 #[derive(Debug)]
@@ -525,6 +527,30 @@ impl Runner {
             bytes.copy_from_slice(tensor.as_bytes());
             Ok(())
         })
+    }
+
+    /// Copies a variable into an array of its size.
+    fn read_state(
+        &self,
+        py: Python<'_>,
+        state: usize,
+        array: &Bound<'_, PyUntypedArray>,
+    ) -> Outcome {
+        let runner = lock_attached(py, &self.0);
+        let read = array::with_bytes_mut(array, |bytes| runner.read_state(state, bytes));
+        Ok(read.ok_or_else(|| PyValueError::new_err(NOT_CONTIGUOUS))??)
+    }
+
+    /// Gives a variable the value of an array of its size.
+    fn write_state(
+        &self,
+        py: Python<'_>,
+        state: usize,
+        array: &Bound<'_, PyUntypedArray>,
+    ) -> Outcome {
+        let mut runner = lock_attached(py, &self.0);
+        let written = array::with_bytes(array, |bytes| runner.write_state(state, bytes));
+        Ok(written.ok_or_else(|| PyValueError::new_err(NOT_CONTIGUOUS))??)
     }
 
     /// Sets the variables to what they are at first.
