@@ -171,6 +171,31 @@ def test_what_was_resized_has_its_shape_until_tensors_are_allocated():
     step(allocate, "allocated at last")
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Enabling")
+@pytest.mark.parametrize("content", MODELS)
+def test_all_tensors_that_are_preserved_are_litert_s(content):
+    without = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    pair = []
+    for module in (litert, nnhal):
+        made = module.Interpreter(
+            model_content=content, experimental_op_resolver_type=without, experimental_preserve_all_tensors=True
+        )
+        made.allocate_tensors()
+        for detail, value in zip(made.get_input_details(), inputs(made.get_input_details(), 7)):
+            made.set_tensor(detail["index"], value)
+        made.invoke()
+        pair.append(made)
+    for detail in pair[1].get_tensor_details():
+        right, ours = (it.get_tensor(detail["index"]) for it in pair)
+        assert type(right) is type(ours) and right.dtype == ours.dtype and right.shape == ours.shape, detail["name"]
+        if right.dtype.kind == "f":
+            np.testing.assert_allclose(ours, right, rtol=1e-3, atol=1e-5, err_msg=detail["name"])
+        elif right.dtype != np.object_:
+            # Quantized values are a step apart behind one layer, two behind the next.
+            difference = np.abs(right.astype(np.int64) - ours)
+            assert difference.max(initial=0) <= (2 if right.dtype.itemsize == 1 else 0), detail["name"]
+
+
 def test_what_the_wrapper_says_is_litert_s():
     content = VARIABLES.read_bytes()
     expected, found = (module.Interpreter(model_content=content)._interpreter for module in (litert, nnhal))

@@ -464,6 +464,9 @@ class Interpreter:
             return value
         if index in self._kept:
             return self._kept[index].copy()
+        if self._keeps_all and _dtype(self._tensors[index]) is np.object_:
+            # Programs that look at all tensors get of handles what LiteRT gives.
+            return np.full(self._shape(index), None, np.object_)
         name = self._tensors[index]["name"]
         raise Error(
             f"{_UNALLOCATED}: nnhal keeps no value of the intermediate tensor {index}, {name}"
@@ -527,8 +530,12 @@ class Interpreter:
         else:
             runner.run()
         self._has_run = True
+        if self._stale:
+            self._refresh_held()
+
+    def _refresh_held(self) -> None:
+        """Signatures run though views are held, which see the results."""
         for index in list(self._stale):
-            # A signature runs though views are held, and they are LiteRT's memory.
             if sys.getrefcount(self._views[index]) > _OWN_REFERENCES - 1:
                 value = self._value(index)
                 if value.shape == self._views[index].shape:
@@ -813,7 +820,7 @@ def _dtype(info: dict[str, Any]) -> Any:
 
 def _as_given(array: np.ndarray) -> Any:
     """The array, or the only element of one without axes as a scalar of NumPy's."""
-    return array if array.ndim else array[()]
+    return array if array.ndim or array.dtype == np.object_ else array[()]
 
 
 def _checked(tensor_index, tensors: _Tensors) -> int:
