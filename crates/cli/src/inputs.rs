@@ -139,6 +139,8 @@ pub struct Filled {
     pub data_type: DataType,
     /// For people.
     pub source: String,
+    /// Whether its shape has lengths that neither the file nor the user says: those of the file's example.
+    pub is_assumed: bool,
 }
 
 /// The values as a session takes them.
@@ -247,6 +249,20 @@ pub fn fill_loaded(arguments: &InputArguments, model: Model) -> Result<(Model, V
     Ok((model, filled))
 }
 
+/// The model for the shapes of these values only: where it leaves lengths open there is no plan before a run.
+///
+/// # Errors
+/// It cannot be imported for these shapes.
+pub fn without_open_lengths(model: Model, filled: &[Filled]) -> Result<Model> {
+    // A length of 0 is run as no length of its own.
+    let is_planned = |it: &Filled| !it.tensor.shape().contains(&0);
+    let is_open = model.inputs().iter().any(|info| info.known_shape().is_none());
+    if !is_open || !filled.iter().all(is_planned) {
+        return Ok(model);
+    }
+    Ok(model.with_input_shapes(&shapes_of(filled), true)?)
+}
+
 fn shapes_of(filled: &[Filled]) -> Vec<Option<Vec<usize>>> {
     filled.iter().map(|it| Some(it.tensor.shape().to_vec())).collect()
 }
@@ -270,6 +286,7 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
     let mut random = values.generator();
     let mut filled = Vec::with_capacity(count);
     for ((info, wanted), file) in inputs.iter().zip(&wanted).zip(files) {
+        let is_assumed = file.is_none() && wanted.is_none() && leaves_open(info);
         let (tensor, source) = match file {
             Some(path) => from_file(&path, info, wanted.as_deref(), arguments)?,
             None => {
@@ -277,7 +294,7 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
                 let tensor = values.tensor(info, shape, &mut random)?;
                 let drawn = format!("random, seed {}", arguments.seed);
                 let mut source = if values.draws(info) { drawn } else { "zeros".into() };
-                if wanted.is_none() && leaves_open(info) {
+                if is_assumed {
                     source += ", of an example's shape; --shape gives others";
                 }
                 (tensor, source)
@@ -287,8 +304,8 @@ fn values_of(arguments: &InputArguments, inputs: &[TensorInfo]) -> Result<Vec<Fi
             Some(wanted) => check_shape(info, wanted, tensor.shape())?,
             None => check_lengths(info, tensor.shape())?,
         }
-        let data_type = info.data_type;
-        filled.push(Filled { name: info.name.clone(), tensor, data_type, source });
+        let (name, data_type) = (info.name.clone(), info.data_type);
+        filled.push(Filled { name, tensor, data_type, source, is_assumed });
     }
     Ok(filled)
 }

@@ -313,6 +313,30 @@ fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
 }
 
 #[test]
+fn a_plan_of_open_lengths_is_that_of_the_example_and_says_so() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nnhal/tests/data/add.tflite");
+    let plan = |arguments: &[&str]| {
+        let mut command = nnhal();
+        command.args(["inspect", "--plan"]).arg(&model).args(arguments);
+        command
+    };
+    let (code, stdout, stderr) = outcome(&mut plan(&[]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("is taken to have shape [1, 4], as the file leaves"), "{stdout}");
+    assert!(stdout.contains("\n1 steps"), "{stdout}");
+    let shown = json_of(&mut plan(&["--json"]));
+    assert_eq!(shown["assumed_shapes"].as_object().unwrap().len(), 2, "{shown}");
+    assert_eq!(shown["steps"][0]["dimensions"], serde_json::json!([1, 4]));
+    let names: Vec<String> = shown["assumed_shapes"].as_object().unwrap().keys().cloned().collect();
+    let shapes = names.iter().flat_map(|name| ["--shape".into(), format!("{name}=3,4")]);
+    let shapes: Vec<String> = shapes.collect();
+    let shapes: Vec<&str> = shapes.iter().map(|it| &**it).chain(["--json"]).collect();
+    let shown = json_of(&mut plan(&shapes));
+    assert!(shown["assumed_shapes"].as_object().unwrap().is_empty(), "{shown}");
+    assert_eq!(shown["steps"][0]["dimensions"], serde_json::json!([3, 4]));
+}
+
+#[test]
 fn graphs_are_written_before_and_after_every_pass_that_runs() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = nnhal();

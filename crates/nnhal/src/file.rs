@@ -34,6 +34,10 @@ impl ModelFile {
     /// [`Error::Import`]: it cannot be read, or is no model.
     pub fn open<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
         let (memory, path) = source.into().open()?;
+        Self::of(memory, path)
+    }
+
+    pub(crate) fn of(memory: Memory, path: Option<PathBuf>) -> Result<Self> {
         match nnhal_tflite::describe_memory(&memory) {
             Ok(description) => Ok(Self { memory, path, description }),
             Err(source) => Err(Error::Import { path, source }),
@@ -69,9 +73,9 @@ impl ModelFile {
     /// The value of a constant, as it is stored.
     ///
     /// # Errors
-    /// As [`Model::constant`].
+    /// As [`Model::constant`], and [`Error::Elements`] where elements share bytes.
     pub fn constant(&self, info: &TensorInfo) -> Result<Tensor> {
-        read_constant(&self.memory, info, info.index)
+        read_constant(&self.memory, info)
     }
 
     /// The model that a subgraph is, with these shapes of its inputs, see

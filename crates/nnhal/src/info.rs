@@ -3,7 +3,7 @@
 use crate::data_type::DataType;
 use crate::tensor::Quantization;
 use nnhal_hal::Operand;
-pub use nnhal_tflite::{SparseDimension, Sparsity, TensorQuantization};
+pub use nnhal_tflite::{BlockQuantization, SparseDimension, Sparsity, TensorQuantization};
 use std::ops::Range;
 
 /// A tensor of a model.
@@ -21,6 +21,9 @@ pub struct TensorInfo {
     pub shape: Vec<Option<usize>>,
     /// The shape of the example that every file has: 1, mostly, where a length is open.
     pub example_shape: Vec<usize>,
+    /// The shape that the file itself gives it, whatever follows from the shapes of inputs; often of ones where only a run shows
+    /// it.
+    pub declared_shape: Vec<usize>,
     /// Whether even the number of axes is open; then `shape` is empty.
     pub is_rank_open: bool,
     /// Which lengths the file itself says are open, if it does: also those that the import has chosen,
@@ -28,6 +31,8 @@ pub struct TensorInfo {
     pub shape_signature: Option<Vec<Option<usize>>>,
     /// What stored integers stand for; several scales if they are by index of an axis.
     pub quantization: Option<TensorQuantization>,
+    /// The scales of a constant that has one for each block of elements.
+    pub blocks: Option<BlockQuantization>,
     /// Whether it keeps its value from one run to the next.
     pub is_variable: bool,
     /// How a sparse constant is stored.
@@ -46,11 +51,13 @@ impl TensorInfo {
             data_type: DataType::from_tflite_code(description.type_code),
             shape: shape.map(|length| length.map(|length| length as usize)).collect(),
             example_shape: description.example_shape.iter().map(|it| *it as usize).collect(),
+            declared_shape: description.declared_shape.iter().map(|it| *it as usize).collect(),
             is_rank_open: false,
             shape_signature: description.shape_signature.as_ref().map(|lengths| {
                 lengths.iter().map(|length| length.map(|length| length as usize)).collect()
             }),
             quantization: description.quantization.clone(),
+            blocks: description.blocks.clone(),
             is_variable: description.is_variable,
             sparsity: description.sparsity.clone(),
             stored: description.stored.clone(),
@@ -67,7 +74,8 @@ impl TensorInfo {
             index: index as usize,
             data_type: DataType::of_operand(operand.operand_type)?,
             shape: lengths.clone().map(|it| (*it != 0).then_some(*it as usize)).collect(),
-            example_shape: lengths.map(|it| (*it).max(1) as usize).collect(),
+            example_shape: lengths.clone().map(|it| (*it).max(1) as usize).collect(),
+            declared_shape: lengths.map(|it| *it as usize).collect(),
             is_rank_open: operand.dimensions.is_empty() && !operand.operand_type.is_scalar(),
             shape_signature: None,
             quantization: is_quantized.then(|| TensorQuantization {
@@ -75,6 +83,7 @@ impl TensorInfo {
                 zero_points: vec![operand.zero_point.into()],
                 axis: 0,
             }),
+            blocks: None,
             is_variable: false,
             sparsity: None,
             stored: None,

@@ -57,6 +57,7 @@ mod model;
 #[cfg(feature = "npy")]
 pub mod npy;
 mod options;
+mod packed;
 pub mod peak;
 mod position;
 mod prepared;
@@ -76,7 +77,9 @@ pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use file::ModelFile;
 pub use fill::Fill;
 pub use half::{bf16, f16};
-pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
+pub use info::{
+    BlockQuantization, Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization,
+};
 pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};
 pub use num_complex::Complex32;

@@ -2,8 +2,13 @@
 
 use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
+use crate::file::ModelFile;
 use crate::info::{Signature, TensorInfo};
+<<<<<<< HEAD
 use crate::label_files::{METADATA, label_files};
+=======
+use crate::packed::Packing;
+>>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
 use crate::shape::byte_size;
 use crate::tensor::Tensor;
 use nnhal_driver::known_files::{self, Hash};
@@ -61,15 +66,14 @@ pub(crate) fn narrow_shapes(shapes: &[Option<Vec<usize>>]) -> Result<Vec<Option<
     shapes.iter().map(|shape| shape.as_ref().map(narrow).transpose()).collect()
 }
 
-/// The value of a constant of a file, which is called `name` if it is none.
-pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo, name: usize) -> Result<Tensor> {
-    let not_found = || Error::NotFound {
-        what: "dense constant",
-        name: name.to_string(),
-        available: Vec::new(),
-    };
+pub(crate) fn no_constant(index: usize) -> Error {
+    Error::NotFound { what: "dense constant", name: index.to_string(), available: Vec::new() }
+}
+
+/// The value of a constant of a file.
+pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo) -> Result<Tensor> {
     let stored = info.stored.as_ref().filter(|_| info.sparsity.is_none());
-    let stored = stored.ok_or_else(not_found)?;
+    let stored = stored.ok_or_else(|| no_constant(info.index))?;
     // Looked at first, so that nothing is allocated for a file that claims too much.
     if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
         let (data_type, shape) = (info.data_type, info.example_shape.clone());
@@ -151,6 +155,7 @@ struct Inner {
     hal: nnhal_hal::Model,
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
+    own_outputs: usize,
     tensors: Vec<TensorInfo>,
     metadata: Vec<nnhal_tflite::Metadata>,
     signatures: Vec<Signature>,
@@ -283,6 +288,7 @@ impl Model {
             tensors: import.tensors.iter().map(TensorInfo::of_file).collect(),
             inputs,
             outputs,
+            own_outputs: import.own_outputs,
             hal: import.model,
             metadata: import.metadata,
             state_tensors,
@@ -337,6 +343,7 @@ impl Model {
             relaxed: false,
             inputs: describe("input", &main.inputs)?,
             outputs: describe("output", &main.outputs)?,
+            own_outputs: main.outputs.len(),
             tensors: Vec::new(),
             metadata: Vec::new(),
             signatures: Vec::new(),
@@ -425,6 +432,7 @@ impl Model {
         }
         inner.inputs.truncate(first_input);
         inner.outputs.truncate(first_output);
+        inner.own_outputs = inner.own_outputs.min(first_output);
         inner.states = states;
         Ok(self)
     }
@@ -483,6 +491,11 @@ impl Model {
         &self.0.outputs
     }
 
+    /// How many of [`Model::outputs`] the file's subgraph has. Those behind are tensors that only signatures call outputs.
+    pub fn own_outputs(&self) -> usize {
+        self.0.own_outputs
+    }
+
     /// All tensors of the file's main subgraph, by index.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.0.tensors
@@ -528,19 +541,35 @@ impl Model {
         self.read_file(&metadata.stored)
     }
 
-    /// The value of a constant tensor of the file, as it is stored.
+    /// The value of a constant tensor of the file, as it is stored; what has 2 or 4 bits is given 8.
     ///
     /// # Errors
     /// [`Error::NotFound`]: there is no such tensor, or it has no stored value that is dense;
     /// [`Error::Elements`], [`Error::Memory`]: the file has not what it should.
     pub fn constant(&self, index: usize) -> Result<Tensor> {
-        let found = self.0.file.as_ref().zip(self.0.tensors.get(index));
-        let ((stored, _), info) = found.ok_or_else(|| Error::NotFound {
-            what: "dense constant",
-            name: index.to_string(),
-            available: Vec::new(),
-        })?;
-        read_constant(&stored.tables, info, index)
+        let info = self.0.tensors.get(index).ok_or_else(|| no_constant(index))?;
+        self.constant_of(info)
+    }
+
+    /// As [`Model::constant`], of a tensor of any subgraph of the file ([`ModelFile::tensors`]).
+    ///
+    /// # Errors
+    /// As [`Model::constant`].
+    pub fn constant_of(&self, info: &TensorInfo) -> Result<Tensor> {
+        let (stored, _) = self.0.file.as_ref().ok_or_else(|| no_constant(info.index))?;
+        match Packing::of(info.data_type).filter(|_| info.sparsity.is_none()) {
+            Some(packing) => packing.constant(&stored.tables, info),
+            None => read_constant(&stored.tables, info),
+        }
+    }
+
+    /// The file that it was loaded from, with all of its subgraphs.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.
+    pub fn file(&self) -> Result<ModelFile> {
+        let (stored, path) = self.0.file.clone().ok_or(Error::NotAFile)?;
+        ModelFile::of(stored.tables, path)
     }
 
     /// The files that the `.tflite` file carries, in an archive behind the model.

@@ -357,6 +357,22 @@ fn a_file_says_what_its_tensors_are() {
 }
 
 #[test]
+fn a_signature_gives_results_that_are_none_of_the_graph() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sum_and_relu.tflite");
+    let model = Model::load(file).unwrap();
+    assert_eq!((model.outputs().len(), model.own_outputs()), (2, 1));
+    let outputs: Vec<_> = model.outputs().iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(outputs, ["r", "y"]);
+    let session = model.session(options()).unwrap();
+    let signature = session.signature("serve").unwrap();
+    let (x, w) = ([1.0_f32, 2.0, 3.0, 4.0], [-2.0_f32; 4]);
+    let outputs = signature.run([("x", &x), ("w", &w)]).unwrap();
+    assert_eq!(outputs.names(), ["y", "r"]);
+    assert_eq!(outputs[0].as_slice::<f32>().unwrap(), [-1.0, 0.0, 1.0, 2.0]);
+    assert_eq!(outputs[1].as_slice::<f32>().unwrap(), [0.0, 0.0, 1.0, 2.0]);
+}
+
+#[test]
 fn a_resize_that_an_operator_cannot_follow_is_refused_with_its_name() {
     let model = Model::load(digits("digits_float32.tflite")).unwrap();
     let wanted = [Some(vec![3, 8, 8, 1])];

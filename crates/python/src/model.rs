@@ -45,6 +45,33 @@ impl Model {
         self.describe(py, self.0.outputs())
     }
 
+    /// How many of the outputs the file's subgraph has; those behind are outputs of signatures only.
+    #[getter]
+    fn own_output_count(&self) -> usize {
+        self.0.own_outputs()
+    }
+
+    /// By variable: the tensor that it is the value of; `None` for a resource variable.
+    fn state_tensors(&self) -> Vec<Option<usize>> {
+        (0..self.0.states().len()).map(|state| self.0.state_tensor(state)).collect()
+    }
+
+    /// The file's subgraph that this model is.
+    #[getter]
+    fn subgraph(&self) -> usize {
+        self.0.subgraph()
+    }
+
+    /// A dictionary for each tensor of any subgraph.
+    fn tensors_of_subgraph<'py>(
+        &self,
+        py: Python<'py>,
+        index: usize,
+    ) -> Outcome<Bound<'py, PyList>> {
+        let tensors = py.detach(|| self.0.file()?.tensors(index))?;
+        Ok(self.describe(py, &tensors)?)
+    }
+
     /// How many tensors the main subgraph has.
     #[getter]
     fn tensor_count(&self) -> usize {
@@ -71,10 +98,11 @@ impl Model {
         all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
     }
 
-    /// All signatures of the file: name, inputs and outputs with the indexes of their tensors.
-    fn file_signatures(&self) -> Vec<(String, Names, Names)> {
+    /// All signatures of the file: name, subgraph, inputs and outputs with the indexes of their tensors.
+    fn file_signatures(&self) -> Vec<(String, usize, Names, Names)> {
         let all = self.0.file_signatures().iter();
-        all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
+        all.map(|it| (it.name.clone(), it.subgraph, it.inputs.clone(), it.outputs.clone()))
+            .collect()
     }
 
     /// The same file, of which layers of floats with 8-bit weights are computed in floats.
@@ -93,13 +121,22 @@ impl Model {
         all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
     }
 
-    /// The value of a constant tensor.
+    /// The value of a constant tensor; what is stored in 2 or 4 bits as integers of 8 bits.
     fn constant<'py>(&self, py: Python<'py>, index: usize) -> Outcome<Bound<'py, PyUntypedArray>> {
-        let tensor = py.detach(|| self.0.constant(index))?;
-        array::filled(py, tensor.data_type(), tensor.shape(), |bytes| {
-            bytes.copy_from_slice(tensor.as_bytes());
-            Ok(())
-        })
+        as_array(py, &py.detach(|| self.0.constant(index))?)
+    }
+
+    /// The value of a constant tensor of any subgraph.
+    fn constant_of_subgraph<'py>(
+        &self,
+        py: Python<'py>,
+        subgraph: usize,
+        index: usize,
+    ) -> Outcome<Bound<'py, PyUntypedArray>> {
+        let tensors = py.detach(|| self.0.file()?.tensors(subgraph))?;
+        let beyond = || PyIndexError::new_err(format!("tensor {index} of {}", tensors.len()));
+        let info = tensors.get(index).ok_or_else(beyond)?;
+        as_array(py, &py.detach(|| self.0.constant_of(info))?)
     }
 
     fn metadata_names(&self) -> Vec<String> {
@@ -184,6 +221,13 @@ impl Model {
     }
 }
 
+fn as_array<'py>(py: Python<'py>, tensor: &nnhal::Tensor) -> Outcome<Bound<'py, PyUntypedArray>> {
+    array::filled(py, tensor.data_type(), tensor.shape(), |bytes| {
+        bytes.copy_from_slice(tensor.as_bytes());
+        Ok(())
+    })
+}
+
 const PRIORITIES: [(&str, nnhal::hal::Priority); 3] = {
     use nnhal::hal::Priority;
     [("low", Priority::Low), ("medium", Priority::Medium), ("high", Priority::High)]
@@ -227,8 +271,10 @@ impl Model {
         dict.set_item("index", info.index)?;
         dict.set_item("dtype", array::dtype(py, info.data_type))?;
         dict.set_item("type", info.data_type.to_string())?;
+        dict.set_item("type_code", info.data_type.tflite_code())?;
         dict.set_item("shape", &info.shape)?;
         dict.set_item("example_shape", &info.example_shape)?;
+        dict.set_item("declared_shape", &info.declared_shape)?;
         dict.set_item("shape_signature", &info.shape_signature)?;
         dict.set_item("is_variable", info.is_variable)?;
         dict.set_item("is_constant", info.stored.is_some())?;
@@ -240,6 +286,9 @@ impl Model {
                 (scales, PyArray1::from_slice(py, &it.zero_points), it.axis)
             }),
         )?;
+        let blocks = info.blocks.as_ref();
+        let blocks = blocks.map(|it| (it.scales, it.zero_points, it.size, it.axis));
+        dict.set_item("blocks", blocks)?;
         let sparsity = PyDict::new(py);
         if let Some(it) = &info.sparsity {
             let order = PyArray1::from_slice(py, &it.traversal_order);

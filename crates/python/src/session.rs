@@ -4,6 +4,7 @@ use crate::array::{self, LentArray};
 use crate::duration::seconds;
 use crate::error::{Failure, Outcome};
 use nnhal::hal::model::SubgraphName;
+use nnhal::hal::{Operand, OperandLifeTime};
 use nnhal::{DataType, ObservedOutput, Observer, RunOptions, TensorView};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -35,6 +36,8 @@ struct Variant {
     /// Of a stateful model: what its variables are in.
     stream: Option<Mutex<Option<nnhal::Runner>>>,
 }
+
+const NOT_CONTIGUOUS: &str = "the array of a variable is read-only, or not row by row without gaps";
 
 /// Memory for runs of a prepared model.
 #[pyclass(frozen, module = "nnhal._nnhal")]
@@ -420,6 +423,16 @@ struct Recorded {
     bytes: Vec<u8>,
 }
 
+impl Recorded {
+    /// 0 for each element of an operand whose shape is known.
+    fn zeros(operand: &Operand) -> Option<Self> {
+        let data_type = DataType::of_operand(operand.operand_type)?;
+        let shape: Vec<usize> = operand.dimensions.iter().map(|it| *it as usize).collect();
+        let length = data_type.byte_length(&shape).filter(|_| operand.has_known_dimensions())?;
+        Some(Self { data_type, shape, bytes: vec![0; length] })
+    }
+}
+
 impl Observer for Recorder {
     fn output(&self, output: &ObservedOutput<'_>) {
         let data_type = DataType::of_operand(output.operand_type);
@@ -429,6 +442,53 @@ impl Observer for Recorder {
             lock(&self.0).insert(output.operand, recorded);
         }
     }
+}
+
+/// The variables of a model as operands of its main subgraph.
+fn states(runner: &nnhal::Runner) -> Outcome<HashMap<u32, Recorded>> {
+    let model = runner.model();
+    let main = &model.hal().main;
+    let mut all = HashMap::new();
+    for (at, state) in model.states().iter().enumerate() {
+        let Some(index) = main.inputs.get(state.input).copied() else { continue };
+        let Some(mut recorded) = Recorded::zeros(&main.operands[index as usize]) else { continue };
+        runner.read_state(at, &mut recorded.bytes)?;
+        all.insert(index, recorded);
+    }
+    Ok(all)
+}
+
+/// The value of an operand that no operation gives: an input's, or what the import has computed.
+fn known_before(runner: &nnhal::Runner, operand: u32) -> Outcome<Option<Recorded>> {
+    let model = runner.model().hal();
+    let main = &model.main;
+    if let Some(at) = main.inputs.iter().position(|input| *input == operand) {
+        if at >= runner.model().inputs().len() {
+            return Ok(None);
+        }
+        let tensor = runner.input(at)?;
+        let (data_type, shape) = (tensor.data_type(), tensor.shape().to_vec());
+        return Ok(Some(Recorded { data_type, shape, bytes: tensor.as_bytes().to_vec() }));
+    }
+    let operand = &main.operands[operand as usize];
+    let Some(mut recorded) = Recorded::zeros(operand) else { return Ok(None) };
+    let offset = operand.location.offset as usize;
+    match operand.lifetime {
+        OperandLifeTime::ConstantCopy => {
+            let all = offset..offset.saturating_add(recorded.bytes.len());
+            let Some(bytes) = model.operand_values.get(all) else { return Ok(None) };
+            recorded.bytes.copy_from_slice(bytes);
+        }
+        OperandLifeTime::ConstantReference => {
+            let Some(pool) = model.pools.get(operand.location.pool_index as usize) else {
+                return Ok(None);
+            };
+            let view = pool.view().map_err(nnhal::Error::from)?;
+            view.read(offset as u64, &mut recorded.bytes).map_err(nnhal::Error::from)?;
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(recorded))
 }
 
 #[pymethods]
@@ -478,14 +538,21 @@ impl Runner {
     /// Runs the model, and gives what tensors held, by their index in the file.
     fn run_recorded<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
         let recorder = Recorder::default();
+        let before = states(&lock_attached(py, &self.0))?;
         py.detach(|| lock(&self.0).run_observed(&RunOptions::default(), &recorder))?;
-        let values = recorder.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut values = recorder.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        values.extend(before);
         let runner = lock_attached(py, &self.0);
         let model = runner.model();
         let dict = PyDict::new(py);
-        for info in model.tensors() {
-            let value = model.operand(info.index).and_then(|operand| values.get(&operand));
-            let Some(Recorded { data_type, shape, bytes }) = value else { continue };
+        for info in model.tensors().iter().filter(|info| info.stored.is_none()) {
+            let Some(operand) = model.operand(info.index) else { continue };
+            if !values.contains_key(&operand)
+                && let Some(known) = known_before(&runner, operand)?
+            {
+                values.insert(operand, known);
+            }
+            let Some(Recorded { data_type, shape, bytes }) = values.get(&operand) else { continue };
             let is_scalar = info.shape.is_empty() && **shape == [1];
             let shape = if is_scalar { &[][..] } else { shape };
             let array = array::filled(py, *data_type, shape, |all| {
@@ -525,6 +592,30 @@ impl Runner {
             bytes.copy_from_slice(tensor.as_bytes());
             Ok(())
         })
+    }
+
+    /// Copies a variable into an array of its size.
+    fn read_state(
+        &self,
+        py: Python<'_>,
+        state: usize,
+        array: &Bound<'_, PyUntypedArray>,
+    ) -> Outcome {
+        let runner = lock_attached(py, &self.0);
+        let read = array::with_bytes_mut(array, |bytes| runner.read_state(state, bytes));
+        Ok(read.ok_or_else(|| PyValueError::new_err(NOT_CONTIGUOUS))??)
+    }
+
+    /// Gives a variable the value of an array of its size.
+    fn write_state(
+        &self,
+        py: Python<'_>,
+        state: usize,
+        array: &Bound<'_, PyUntypedArray>,
+    ) -> Outcome {
+        let mut runner = lock_attached(py, &self.0);
+        let written = array::with_bytes(array, |bytes| runner.write_state(state, bytes));
+        Ok(written.ok_or_else(|| PyValueError::new_err(NOT_CONTIGUOUS))??)
     }
 
     /// Sets the variables to what they are at first.

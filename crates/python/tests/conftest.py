@@ -9,6 +9,8 @@ import flatfile
 
 ROOT = pathlib.Path(__file__).parents[3]
 DIGITS = ROOT / "assets/digits/digits_int8.tflite"
+# A variable, and signatures of two subgraphs that read and change it.
+VARIABLES = ROOT / "crates/nnhal/tests/data/variables_of_signatures.tflite"
 
 
 @pytest.fixture(scope="session")

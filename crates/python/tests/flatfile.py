@@ -6,7 +6,7 @@ Tables are written front to back, so that offsets point forward as the format wa
 import struct
 from array import array
 
-FLOAT32, INT32, UINT8, INT64, BOOL, INT8 = 0, 2, 3, 4, 6, 9
+FLOAT32, FLOAT16, INT32, UINT8, INT64, BOOL, INT8, INT4 = 0, 1, 2, 3, 4, 6, 9, 17
 ADD, CONV_2D, FULLY_CONNECTED, RELU, RNN, UNPACK = 0, 3, 9, 19, 24, 88
 
 
@@ -110,6 +110,44 @@ def add(shape, kind=FLOAT32, signature=None):
     signatures = [Table(_0=names([("x", 0), ("y", 1)]), _1=names([("sum", 2)]), _2="add")]
     options = (("B", 11), Table())
     return model([ADD], tensors, [0, 1], [2], [(0, [0, 1], [2], *options)], signatures=signatures)
+
+
+def _names(pairs):
+    return [Table(_0=name, _1=("I", index)) for name, index in pairs]
+
+
+def sum_and_relu(outputs, inputs=(("x", 0), ("w", 1)), signature=None):
+    """y = a + b, r = the greater of y and 0, of float32 [1, 4]: tensors 0 to 3. The graph gives r only; the signature
+    `serve` has whatever is named.
+
+    crates/nnhal/tests/data/sum_and_relu.tflite is this with outputs y and r."""
+    tensors = [tensor(name, [1, 4], signature=signature) for name in ("a", "b", "y", "r")]
+    signatures = [Table(_0=_names(inputs), _1=_names(outputs), _2="serve")]
+    operators = [(0, [0, 1], [2], ("B", 11), Table()), (1, [2], [3], None, None)]
+    return model([ADD, RELU], tensors, [0, 1], [3], operators, signatures=signatures)
+
+
+def of_all_types():
+    """y = the greater of x and 0, beside an unused tensor of every type but BFLOAT16, and one of that."""
+    kinds = [kind for kind in range(23) if kind != 18] + [18]
+    tensors = [tensor("x", [2]), tensor("y", [2])]
+    tensors += [tensor(f"type {kind}", [2], kind) for kind in kinds]
+    return model([RELU], tensors, [0], [1], [(0, [0], [1], None, None)])
+
+
+def by_block():
+    """y = weights times x, of int4 [4, 64] with a scale of float16 for each 32 of them: 1/8 to 8/8."""
+    weights = bytes((place % 7) | (((place + 1) % 7) << 4) for place in range(0, 256, 2))
+    scales = struct.pack("<8e", *(number / 8 for number in range(1, 9)))
+    blocks = Table(_0=("i", 3), _1=("i", -1), _2=("i", 32))
+    tensors = [
+        tensor("x", [1, 64]),
+        Table(_0=[4, 64], _1=("b", INT4), _2=("I", 1), _3="weights", _4=Table(_4=("B", 2), _5=blocks)),
+        tensor("y", [1, 4]),
+        tensor("scales", [4, 2], FLOAT16, buffer=2),
+    ]
+    operator = (0, [0, 1, -1], [2], ("B", 8), Table())
+    return model([FULLY_CONNECTED], tensors, [0], [2], [operator], buffers=[b"", weights, scales])
 
 
 def relu(shape):

@@ -12,7 +12,7 @@ import pytest
 
 import flatfile
 import nnhal
-from conftest import DIGITS
+from conftest import DIGITS, VARIABLES
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 
@@ -25,6 +25,10 @@ def models():
     yield "relu", flatfile.relu([3])
     yield "running sum", flatfile.running_sum()
     yield "int32", flatfile.add([2, 2], flatfile.INT32)
+    yield "scalars", flatfile.add([])
+    yield "sum and relu", flatfile.sum_and_relu([("r", 3)])
+    yield "by block", flatfile.by_block()
+    yield "variables", VARIABLES.read_bytes()
     for name in filter(None, os.environ.get("NNHAL_TEST_MODELS", "").split(":")):
         path = pathlib.Path(name)
         for file in sorted(path.rglob("*.tflite")) if path.is_dir() else [path]:
@@ -68,7 +72,8 @@ def test_details_are_litert_s(content):
     # Once it has allocated, LiteRT appends tensors of its own, and writes a scale for each row into the
     # weights of FULLY_CONNECTED. Before, both say what the file does.
     expected, found = (module.Interpreter(model_content=content) for module in (litert, nnhal))
-    same(expected.get_tensor_details(), found.get_tensor_details(), "tensors")
+    for subgraph in range(expected.num_subgraphs()):
+        same(expected.get_tensor_details(subgraph), found.get_tensor_details(subgraph), f"tensors of {subgraph}")
     same(expected._get_ops_details(), found._get_ops_details(), "operators")
 
 
@@ -96,6 +101,7 @@ def test_results_are_litert_s(content):
             interpreter.invoke()
         for one, other in zip(expected.get_output_details(), found.get_output_details()):
             right, ours = expected.get_tensor(one["index"]), found.get_tensor(other["index"])
+            assert type(right) is type(ours)
             assert right.dtype == ours.dtype and right.shape == ours.shape
             if right.dtype.kind == "f":
                 scale = max(np.abs(right).max(initial=0), 1e-6)
@@ -125,6 +131,91 @@ def test_resized_details_are_litert_s(content):
         same(pair[0].get_output_details(), pair[1].get_output_details(), "after allocation")
 
 
+def test_details_of_every_type_are_litert_s():
+    expected, found = (module.Interpreter(model_content=flatfile.of_all_types()) for module in (litert, nnhal))
+    same(expected.get_tensor_details(), found.get_tensor_details())
+    last = len(found.get_tensor_details())
+    for interpreter in (expected, found):
+        # BFLOAT16, which NumPy does not have.
+        with pytest.raises(ValueError):
+            interpreter._get_tensor_details(last, 0)
+
+
+def test_what_was_resized_has_its_shape_until_tensors_are_allocated():
+    content = flatfile.sum_and_relu([("r", 3)])
+    without = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    pair = [
+        module.Interpreter(model_content=content, experimental_op_resolver_type=without) for module in (litert, nnhal)
+    ]
+
+    def step(call, where):
+        for interpreter in pair:
+            call(interpreter)
+        same(pair[0].get_tensor_details(), pair[1].get_tensor_details(), where)
+
+    allocate = lambda it: it.allocate_tensors()
+    step(allocate, "allocated")
+    step(lambda it: [it.resize_tensor_input(index, [3, 4]) for index in (0, 1)], "inputs")
+    step(allocate, "allocated for other inputs")
+    step(lambda it: it.resize_tensor_input(3, [7, 2]), "an output")
+    step(lambda it: it.resize_tensor_input(2, [5]), "an intermediate tensor")
+    for interpreter in pair:
+        with pytest.raises(RuntimeError, match="not ready"):
+            interpreter.invoke()
+    step(allocate, "allocated again")
+    step(lambda it: it.resize_tensor_input(0, [2, 4]), "one input")
+    for interpreter in pair:
+        with pytest.raises(RuntimeError):
+            interpreter.allocate_tensors()
+    step(lambda it: it.resize_tensor_input(1, [2, 4]), "both inputs")
+    step(allocate, "allocated at last")
+
+
+@pytest.mark.filterwarnings("ignore:Warning. Enabling")
+@pytest.mark.parametrize("content", MODELS)
+def test_all_tensors_that_are_preserved_are_litert_s(content):
+    without = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    pair = []
+    for module in (litert, nnhal):
+        made = module.Interpreter(
+            model_content=content, experimental_op_resolver_type=without, experimental_preserve_all_tensors=True
+        )
+        made.allocate_tensors()
+        for detail, value in zip(made.get_input_details(), inputs(made.get_input_details(), 7)):
+            made.set_tensor(detail["index"], value)
+        made.invoke()
+        pair.append(made)
+    for detail in pair[1].get_tensor_details():
+        right, ours = (it.get_tensor(detail["index"]) for it in pair)
+        assert type(right) is type(ours) and right.dtype == ours.dtype and right.shape == ours.shape, detail["name"]
+        if right.dtype.kind == "f":
+            np.testing.assert_allclose(ours, right, rtol=1e-3, atol=1e-5, err_msg=detail["name"])
+        elif right.dtype != np.object_:
+            # Quantized values are a step apart behind one layer, two behind the next.
+            difference = np.abs(right.astype(np.int64) - ours)
+            assert difference.max(initial=0) <= (2 if right.dtype.itemsize == 1 else 0), detail["name"]
+
+
+def test_what_the_wrapper_says_is_litert_s():
+    content = VARIABLES.read_bytes()
+    expected, found = (module.Interpreter(model_content=content)._interpreter for module in (litert, nnhal))
+    missing = {name for name in dir(expected) if not name.startswith("_")} - set(dir(found))
+    assert not missing
+    for call in [
+        lambda it: it.InputIndices(),
+        lambda it: it.OutputIndices(),
+        lambda it: [it.NumTensors(subgraph) for subgraph in range(it.NumSubgraphs())],
+        lambda it: [(it.NodeName(at), it.NodeInputs(at), it.NodeOutputs(at)) for at in range(it.NumNodes())],
+        lambda it: it.GetSignatureDefs(),
+        lambda it: [it.GetSubgraphIndexFromSignature(key) for key in it.GetSignatureDefs()],
+        lambda it: [it.TensorName(at, 1) for at in range(it.NumTensors(1))],
+        lambda it: (it.TensorType(0, 0), it.TensorSize(0, 0), it.TensorSizeSignature(0, 0)),
+        lambda it: (it.TensorQuantization(0, 0), it.TensorQuantizationParameters(0, 0)),
+        lambda it: it.TensorSparsityParameters(0, 0),
+    ]:
+        same(call(expected), call(found))
+
+
 CALLS = {
     "bad index": lambda it: it.get_tensor(99),
     "negative index": lambda it: it.get_tensor(-1),
@@ -141,6 +232,9 @@ CALLS = {
     "resize negatively": lambda it: it.resize_tensor_input(0, [-2, 4]),
     "too few values": lambda it: it.get_signature_runner("add")(x=np.zeros((1, 4), np.float32)),
     "no such signature": lambda it: it.get_signature_runner("nope"),
+    "no such subgraph": lambda it: it.get_tensor(0, subgraph_index=3),
+    "no such operator": lambda it: it._get_op_details(9),
+    "operator before the first": lambda it: it._get_op_details(-1),
 }
 
 

@@ -1,6 +1,5 @@
 """`nnhal.Interpreter` does what LiteRT's does."""
 
-import pathlib
 import pickle
 import threading
 
@@ -9,6 +8,7 @@ import pytest
 
 import flatfile
 import nnhal
+from conftest import VARIABLES
 
 
 @pytest.fixture
@@ -322,6 +322,230 @@ def test_the_smallest_model_runs():
     assert list(interpreter.get_tensor(1)) == [0, 2]
 
 
+@pytest.mark.parametrize(
+    "outputs, inputs",
+    [
+        ([("y", 2), ("r", 3)], (("x", 0), ("w", 1))),
+        ([("y", 2)], (("x", 0), ("w", 1))),
+        ([("same", 0), ("y", 2), ("r", 3), ("again", 2)], (("x", 0), ("w", 1), ("v", 1))),
+        ([("y", 2), ("r", 3)], (("w", 1),)),
+    ],
+)
+@pytest.mark.parametrize("signature", [None, [-1, 4]])
+def test_a_signature_gives_what_it_names_of_the_graph_and_takes_some_of_its_inputs(outputs, inputs, signature):
+    content = flatfile.sum_and_relu(outputs, inputs, signature)
+    interpreter = nnhal.Interpreter(model_content=content)
+    assert [it["name"] for it in interpreter.get_output_details()] == ["r"]
+    run = interpreter.get_signature_runner("serve")
+    assert set(run.get_output_details()) == {name for name, _ in outputs}
+    for factor, rows in ((1, 1), (-1, 1), (1, 3)):
+        a, b = (np.full((rows, 4), factor * value, np.float32) for value in (-3, 2))
+        if ("x", 0) not in inputs:
+            # What the signature does not name is what it was set to, and 0 at first.
+            interpreter.resize_tensor_input(0, [rows, 4])
+            interpreter.resize_tensor_input(1, [rows, 4])
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(0, a)
+        given = {"x": a, "w": b, "v": b}
+        found = run(**{name: given[name] for name, _ in inputs})
+        right = {0: a, 2: a + b, 3: np.maximum(a + b, 0)}
+        assert list(found) == sorted(name for name, _ in outputs)
+        for name, index in outputs:
+            np.testing.assert_array_equal(found[name], right[index])
+    # It is an output of models that are called, too, behind those of the graph.
+    called = nnhal.load(content)
+    a, b = (np.full((1, 4), value, np.float32) for value in (1, -4))
+    assert called.outputs[0].tensor_name == "r"
+    results = {tensor.tensor_name: array for tensor, array in zip(called.outputs, called(a, b))}
+    np.testing.assert_array_equal(results["y"], a + b)
+    np.testing.assert_array_equal(results["r"], np.zeros((1, 4)))
+    positions = called.signatures["serve"].outputs
+    assert {name: called.outputs[at].index for name, at in positions.items()} == dict(outputs)
+
+
+def test_a_scalar_is_one_of_numpy_s():
+    interpreter = nnhal.Interpreter(model_content=flatfile.add([]))
+    interpreter.allocate_tensors()
+    for index in (0, 1):
+        interpreter.set_tensor(index, np.float32(1.5))
+    interpreter.invoke()
+    found = interpreter.get_tensor(2)
+    assert type(found) is np.float32 and found == 3
+    assert type(interpreter.get_tensor(0)) is np.float32
+    assert type(interpreter.tensor(2)()) is np.float32
+    result = interpreter.get_signature_runner()(x=np.float32(1), y=np.array(1, np.float32))
+    assert type(result["sum"]) is np.float32 and result["sum"] == 2
+
+
+def test_scales_by_block_and_weights_of_4_bits_can_be_read():
+    interpreter = nnhal.Interpreter(model_content=flatfile.by_block())
+    interpreter.allocate_tensors()
+    details = interpreter.get_tensor_details()[1]
+    assert details["dtype"] is np.int8 and details["quantization"] == (0.0, 0)
+    parameters = details["quantization_parameters"]
+    assert parameters["scales"].dtype == np.float16 and parameters["block_size"] == 32
+    np.testing.assert_array_equal(parameters["scales"], np.arange(1, 9) / 8)
+    assert len(parameters["zero_points"]) == 0
+    weights = interpreter.get_tensor(1)
+    np.testing.assert_array_equal(weights.reshape(-1), (np.arange(256) % 7).astype(np.int8))
+    np.testing.assert_array_equal(interpreter.tensor(1)(), weights)
+    interpreter.set_tensor(0, np.ones((1, 64), np.float32))
+    interpreter.invoke()
+    by_block = weights.reshape(4, 2, 32).sum(axis=2) * parameters["scales"].reshape(4, 2)
+    np.testing.assert_allclose(interpreter.get_tensor(2)[0], by_block.sum(axis=1), rtol=1e-2)
+
+
+def test_details_are_at_the_index_of_their_tensor():
+    interpreter = nnhal.Interpreter(str(VARIABLES))
+    kinds = set()
+    for subgraph in range(interpreter.num_subgraphs()):
+        details = interpreter.get_tensor_details(subgraph)
+        assert [it["index"] for it in details] == list(range(len(details)))
+        kinds.update(it["dtype"] for it in details)
+    assert np.object_ in kinds, "handles of variables"
+    with pytest.raises(ValueError, match="Tensor data is null"):
+        interpreter.get_tensor(0, subgraph_index=1)
+    run = interpreter.get_signature_runner("add")
+    total = run(x=np.ones((2, 3), np.float32))["total"]
+    index = run.get_output_details()["total"]["index"]
+    found = interpreter.get_tensor(index, subgraph_index=run._subgraph_index)
+    np.testing.assert_array_equal(found, total)
+
+
+def test_tensors_that_follow_from_inputs_take_a_shape_until_they_are_allocated(add_bytes):
+    # Programs resize outputs as well, which changes nothing.
+    interpreter = nnhal.Interpreter(model_content=add_bytes)
+    for index in (0, 1, 2):
+        interpreter.resize_tensor_input(index, [3, 4])
+    assert list(interpreter.get_output_details()[0]["shape"]) == [3, 4]
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((3, 4), np.float32))
+    interpreter.invoke()
+    interpreter.resize_tensor_input(2, [9])
+    assert list(interpreter.get_output_details()[0]["shape"]) == [9]
+    with pytest.raises(ValueError, match="Tensor data is null"):
+        interpreter.get_tensor(2)
+    with pytest.raises(RuntimeError, match="not ready"):
+        interpreter.invoke()
+    interpreter.allocate_tensors()
+    assert list(interpreter.get_output_details()[0]["shape"]) == [3, 4]
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), np.ones((3, 4)))
+    weights = nnhal.Interpreter(model_content=flatfile.dynamic_range_layer())
+    weights.resize_tensor_input(1, [2, 3])
+    with pytest.raises(RuntimeError, match="fixed-size tensor"):
+        weights.resize_tensor_input(1, [4, 3])
+
+
+def test_between_resizing_and_allocating_the_last_results_stay(open_bytes):
+    interpreter = nnhal.Interpreter(model_content=open_bytes)
+    interpreter.allocate_tensors()
+    for index in (0, 1):
+        interpreter.set_tensor(index, np.ones((1, 4), np.float32))
+    interpreter.invoke()
+    interpreter.resize_tensor_input(0, [2, 4])
+    assert list(interpreter.get_output_details()[0]["shape"]) == [1, 4]
+    np.testing.assert_array_equal(interpreter.get_tensor(2), np.full((1, 4), 2))
+    np.testing.assert_array_equal(interpreter.get_tensor(1), np.ones((1, 4)))
+    with pytest.raises(ValueError, match="Tensor data is null"):
+        interpreter.get_tensor(0)
+    for rows in (1, 2):
+        with pytest.raises(ValueError, match="Tensor is unallocated"):
+            interpreter.set_tensor(0, np.ones((rows, 4), np.float32))
+    # Lengths of 1 fit all others, so that it can be allocated; what was set and kept its shape stays.
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), np.ones((2, 4)))
+    interpreter.resize_tensor_input(0, [5])
+    with pytest.raises(RuntimeError):
+        interpreter.allocate_tensors()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), np.ones((2, 4)))
+    with pytest.raises(RuntimeError, match="not ready"):
+        interpreter.invoke()
+
+
+def test_a_variable_can_be_read_and_set():
+    interpreter = nnhal.Interpreter(model_content=flatfile.running_sum())
+    interpreter.allocate_tensors()
+
+    def step():
+        interpreter.invoke()
+        return interpreter.get_tensor(5).item()
+
+    interpreter.set_tensor(0, np.ones((1, 1), np.float32))
+    assert step() == 1 and interpreter.get_tensor(4).item() == 1
+    interpreter.set_tensor(4, np.full((1, 1), 10, np.float32))
+    assert step() == 11
+    interpreter.tensor(4)()[...] = 20
+    assert step() == 21 and interpreter.tensor(4)().item() == 21
+    interpreter.reset_all_variables()
+    assert interpreter.get_tensor(4).item() == 0 and interpreter.tensor(4)().item() == 0
+    assert step() == 1
+
+
+def test_a_signature_runs_though_views_are_held(add):
+    a, y = add.tensor(0)(), add.tensor(2)()
+    run = add.get_signature_runner()
+    ones = np.ones((1, 4), np.float32)
+    assert (run(x=2 * ones, y=ones)["sum"] == 3).all()
+    assert (a == 2).all() and (y == 3).all()
+    with pytest.raises(RuntimeError, match="at least 1 reference"):
+        add.invoke()
+
+
+def test_members_that_programs_use_though_they_are_private(add):
+    wrapper = add._interpreter
+    wrapper.SetNumThreads(2)
+    wrapper.ResizeInputTensor(0, np.array([2, 4], np.int32), False)
+    wrapper.ResizeInputTensor(1, np.array([2, 4], np.int32), False, 0)
+    wrapper.AllocateTensors()
+    for index in wrapper.InputIndices():
+        wrapper.SetTensor(index, np.ones((2, 4), np.float32))
+    wrapper.Invoke()
+    assert (wrapper.GetTensor(2) == 2).all()
+    assert wrapper.NodeName(0) == "ADD" and wrapper.GetSubgraphIndexFromSignature("add") == 0
+    run = add.get_signature_runner()
+    assert run._subgraph_index == 0 and run._signature_def == {"inputs": {"x": 0, "y": 1}, "outputs": {"sum": 2}}
+    assert add._signature_defs == add.get_signature_list() and add._delegates == []
+    for call, name in [
+        (add._native_handle, "_native_handle"),
+        (wrapper.interpreter, "_native_handle"),
+        (lambda: wrapper.ModifyGraphWithDelegate(0), "ModifyGraphWithDelegate"),
+    ]:
+        with pytest.raises(RuntimeError, match=name):
+            call()
+
+
+@pytest.mark.parametrize(
+    "content, what",
+    [
+        (b"PK\x03\x04" + bytes(60), "ZIP archive"),
+        (b"\x08\x07\x12\x07pytorch" + bytes(60), "ONNX"),
+        (b"<!DOCTYPE html><html><title>404 Not Found</title></html>", "page of HTML"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "git lfs pull"),
+        (b"Entry not found", "text, not a model"),
+        (b"abc", "only 3 bytes|text"),
+    ],
+)
+def test_what_is_no_model_is_named(content, what, tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(content)
+    for arguments in ({"model_content": content}, {"model_path": path}):
+        with pytest.raises(ValueError, match=f"not a valid Flatbuffer buffer: .*({what})"):
+            nnhal.Interpreter(**arguments)
+
+
+def test_a_file_that_is_empty_or_was_cut_off_is_said_to_be(tmp_path, digits_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="it is empty"):
+        nnhal.Interpreter(path)
+    whole = digits_path.read_bytes()
+    for length in (len(whole) // 10, len(whole) // 2, len(whole) - 100):
+        with pytest.raises(ValueError, match="not a valid Flatbuffer buffer: .*was cut off"):
+            nnhal.Interpreter(model_content=whole[:length])
+
+
 def test_a_file_that_is_cut_short_anywhere_is_an_error(add_bytes):
     for length in range(0, len(add_bytes) - 1, 7):
         try:
@@ -347,8 +571,7 @@ def test_variables_go_on_until_they_are_reset():
 
 
 def test_signatures_have_resource_variables_in_common():
-    path = pathlib.Path(__file__).parents[2] / "nnhal/tests/data/variables_of_signatures.tflite"
-    interpreter = nnhal.Interpreter(str(path))
+    interpreter = nnhal.Interpreter(str(VARIABLES))
     add, get = (interpreter.get_signature_runner(name) for name in ("add", "get"))
     zeros, ones = (np.full((2, 3), value, np.float32) for value in (0, 1))
     first = get(y=zeros)["sum"]
@@ -360,5 +583,5 @@ def test_signatures_have_resource_variables_in_common():
     interpreter.reset_all_variables()
     np.testing.assert_array_equal(get(y=ones)["sum"], total + 1)
     # Another interpreter has others.
-    other = nnhal.Interpreter(str(path)).get_signature_runner("get")
+    other = nnhal.Interpreter(str(VARIABLES)).get_signature_runner("get")
     np.testing.assert_array_equal(other(y=zeros)["sum"], first)

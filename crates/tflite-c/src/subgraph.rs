@@ -28,6 +28,8 @@ pub(crate) struct Subgraph {
     tensors: Vec<Option<Arc<Tensor>>>,
     inputs: Vec<Arc<Tensor>>,
     outputs: Vec<Arc<Tensor>>,
+    /// Results of operators that only signatures call outputs, and their positions among the outputs of the prepared model.
+    further_outputs: Vec<(usize, Arc<Tensor>)>,
     /// Of the whole interpreter.
     variables: Variables,
     /// Whether runs share them, which copies their values each time.
@@ -106,6 +108,7 @@ impl Subgraph {
             devices,
             inputs: Vec::new(),
             outputs: Vec::new(),
+            further_outputs: Vec::new(),
             variables: variables.clone(),
             is_shared: false,
             prepared: None,
@@ -271,10 +274,19 @@ impl Subgraph {
             self.prepared = Some(self.prepare(shapes)?);
         }
         let Some(prepared) = &self.prepared else { return Ok(()) };
+        let model = prepared.runner.model().clone();
         for tensor in &self.inputs {
             tensor.allocate(allocation::ARENA)?;
         }
-        for (info, tensor) in prepared.runner.model().outputs().iter().zip(&self.outputs) {
+        self.further_outputs.clear();
+        for (position, info) in model.outputs().iter().enumerate().skip(model.own_outputs()) {
+            if !self.arguments.0.contains(&info.index) {
+                let tensor = self.tensor(info.index)?;
+                self.further_outputs.push((position, tensor));
+            }
+        }
+        for (position, tensor) in self.all_outputs() {
+            let Some(info) = model.outputs().get(position) else { continue };
             match info.known_shape() {
                 Some(shape) => {
                     tensor.reshape(&shape)?;
@@ -326,6 +338,12 @@ impl Subgraph {
         Err(Failure::new(refusals.join("; ")))
     }
 
+    /// All tensors that a run gives values, with their positions among the outputs of the prepared model.
+    fn all_outputs(&self) -> impl Iterator<Item = (usize, &Arc<Tensor>)> {
+        let further = self.further_outputs.iter().map(|(position, tensor)| (*position, tensor));
+        self.outputs.iter().enumerate().chain(further)
+    }
+
     /// Runs the model with what inputs hold, and leaves the results in the outputs.
     pub(crate) fn invoke(&mut self, cancellation: Option<Cancellation>) -> Outcome {
         let prepared = self.prepared.as_mut().filter(|_| self.is_allocated);
@@ -351,7 +369,12 @@ impl Subgraph {
                 error.into()
             });
         }
-        for (output, tensor) in self.outputs.iter().enumerate() {
+        for (output, tensor) in self
+            .outputs
+            .iter()
+            .enumerate()
+            .chain(self.further_outputs.iter().map(|(at, it)| (*at, it)))
+        {
             if tensor.get().allocation_type == allocation::DYNAMIC
                 && let Some(shape) = runner.output_shape(output)?
             {

@@ -145,6 +145,32 @@ fn call(interpreter: *const TfLiteInterpreter, key: &str, value: f32) -> Vec<f32
     result
 }
 
+#[test]
+fn a_signature_gives_results_that_are_none_of_the_graph() {
+    let model = file("../nnhal/tests/data/sum_and_relu.tflite");
+    let interpreter = TfLiteInterpreterCreate(model, null());
+    assert_eq!(TfLiteInterpreterGetOutputTensorCount(interpreter), 1);
+    let key = CString::new("serve").unwrap();
+    let runner = TfLiteInterpreterGetSignatureRunner(interpreter, key.as_ptr());
+    assert_eq!(TfLiteSignatureRunnerAllocateTensors(runner), TfLiteStatus::Ok);
+    let names = ["x", "w", "y", "r"].map(|name| CString::new(name).unwrap());
+    let inputs = [[1.0, 2.0, 3.0, 4.0], [-2.0; 4]];
+    for (name, values) in names.iter().zip(inputs) {
+        give(TfLiteSignatureRunnerGetInputTensor(runner, name.as_ptr()), &values);
+    }
+    for _ in 0..2 {
+        assert_eq!(TfLiteSignatureRunnerInvoke(runner), TfLiteStatus::Ok);
+        let result =
+            |at: usize| take(TfLiteSignatureRunnerGetOutputTensor(runner, names[at].as_ptr()));
+        assert_eq!(result(2), [-1.0, 0.0, 1.0, 2.0]);
+        assert_eq!(result(3), [0.0, 0.0, 1.0, 2.0]);
+        assert_eq!(TfLiteSignatureRunnerAllocateTensors(runner), TfLiteStatus::Ok);
+    }
+    TfLiteSignatureRunnerDelete(runner);
+    TfLiteInterpreterDelete(interpreter);
+    TfLiteModelDelete(model);
+}
+
 /// `add` adds to a variable, `get` adds to what it reads of it.
 #[test]
 fn signatures_share_resource_variables_within_an_interpreter() {

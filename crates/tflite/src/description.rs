@@ -1,7 +1,7 @@
 //! What a file says of its tensors, for whoever shows them.
 
 use crate::error::{ImportError, Reason};
-use crate::file::{File, Operator, OperatorKind, Tensor, known_lengths, type_name};
+use crate::file::{File, Graph, Operator, OperatorKind, Tensor, known_lengths, type_name};
 use crate::schema::{DimensionType, SparseIndexVectorRef, SparsityParametersRef, TensorType};
 use crate::{Metadata, Signature};
 use std::collections::HashMap;
@@ -25,11 +25,16 @@ pub struct TensorDescription {
     pub shape: Vec<Option<u32>>,
     /// The dimensions of the example that every file has: 1, mostly, where they are not known.
     pub example_shape: Vec<u32>,
+    /// The dimensions that the file gives it, whatever follows from the inputs: an example's too, and often empty or 1 where
+    /// only an execution shows them.
+    pub declared_shape: Vec<u32>,
     /// Which lengths the file itself says are known (`shape_signature`), if it does; they stay that
     /// when the import chooses others, see [`Import::has_example_shapes`](crate::Import::has_example_shapes).
     pub shape_signature: Option<Vec<Option<u32>>>,
     /// What stored integers stand for; `None` for a tensor that is not quantized.
     pub quantization: Option<TensorQuantization>,
+    /// The scales of a tensor that has one for each block of elements; then `quantization` is not what it is for.
+    pub blocks: Option<BlockQuantization>,
     /// Whether it keeps its value from one execution to the next.
     pub is_variable: bool,
     /// How a sparse constant is stored.
@@ -61,6 +66,7 @@ impl TensorDescription {
         names
             + size_of_val(&self.shape[..])
             + size_of_val(&self.example_shape[..])
+            + size_of_val(&self.declared_shape[..])
             + quantization
             + sparsity
     }
@@ -237,6 +243,19 @@ pub struct TensorQuantization {
     pub axis: u32,
 }
 
+/// Where a tensor with a scale for each block of elements along the last axis has its scales.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockQuantization {
+    /// The tensor of the scales, by index: `[lengths before the last axis, blocks]`.
+    pub scales: usize,
+    /// The tensor of the zero points, if there is one. The import takes all of them to be 0.
+    pub zero_points: Option<usize>,
+    /// Elements of a block, above 0.
+    pub size: u32,
+    /// The axis that the file names, which does not matter.
+    pub axis: u32,
+}
+
 /// How a sparse constant is stored, in the format's own terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sparsity {
@@ -292,8 +311,10 @@ pub(crate) fn describe(
                 None => known_lengths(tensor),
             },
             example_shape: found.unwrap_or(&tensor.shape).clone(),
+            declared_shape: tensor.shape.clone(),
             shape_signature: tensor.declared.clone(),
             quantization: tensor.quantization.as_ref().map(quantization),
+            blocks: blocks(main, tensor),
             is_variable: tensor.is_variable,
             sparsity: sparsity.transpose()?,
             stored: stored.filter(|it| !it.is_empty() && !tensor.is_variable).cloned(),
@@ -312,8 +333,10 @@ pub(crate) fn of_variable(tensor: &Tensor<'_>, name: &str, shape: &[u32]) -> Ten
         type_name: type_name(tensor.type_code),
         shape: shape.iter().copied().map(Some).collect(),
         example_shape: shape.to_vec(),
+        declared_shape: shape.to_vec(),
         shape_signature: None,
         quantization: tensor.quantization.as_ref().map(quantization),
+        blocks: None,
         is_variable: true,
         sparsity: None,
         stored: None,
@@ -332,8 +355,10 @@ pub(crate) fn of_generator(name: &str) -> TensorDescription {
         type_name: type_name(type_code),
         shape: vec![Some(words)],
         example_shape: vec![words],
+        declared_shape: vec![words],
         shape_signature: None,
         quantization: None,
+        blocks: None,
         is_variable: true,
         sparsity: None,
         stored: None,
@@ -346,6 +371,18 @@ fn quantization(stored: &crate::file::Quantization) -> TensorQuantization {
         zero_points: stored.zero_points.clone(),
         axis: stored.dimension,
     }
+}
+
+/// `None` also if the tensor of the scales is not there.
+fn blocks(graph: &Graph<'_>, tensor: &Tensor<'_>) -> Option<BlockQuantization> {
+    let stored = tensor.blocks.as_ref()?;
+    let is_there = |tensor: &usize| *tensor < graph.tensors.len();
+    Some(BlockQuantization {
+        scales: Some(stored.scales).filter(is_there)?,
+        zero_points: stored.zero_points.filter(is_there),
+        size: stored.size,
+        axis: stored.dimension,
+    })
 }
 
 /// By tensor of the main subgraph: the first name that a signature gives it.

@@ -1,6 +1,7 @@
 //! [`Excerpt`]: a private copy of a file, without its large constants.
 
 use crate::error::{ImportError, Reason};
+use crate::foreign;
 use crate::graph::{OUTSIDE, Stored};
 use nnhal_hal::Memory;
 use nnhal_hal::memory::{MemoryError, MemoryView, Zeros, zeros};
@@ -52,7 +53,10 @@ impl Excerpt {
         let mut excerpt = Self { bytes, pool, view, copied, outside: Vec::new() };
         // Before anything else: the file may be large, and anything.
         if excerpt.number(4) != Some(*IDENTIFIER) {
-            return Err(ImportError::Format("bytes 4 to 7 are not \"TFL3\"".into()));
+            let count = excerpt.bytes.len().min(foreign::BEGINNING);
+            let mut beginning = vec![0; count];
+            excerpt.view.read(0, &mut beginning)?;
+            return Err(ImportError::Format(foreign::sentence(&beginning, excerpt.bytes.len())));
         }
         let mut is_wanted = vec![true; excerpt.copied.len()];
         for constant in excerpt.constants() {

@@ -141,8 +141,12 @@ pub(crate) struct Quantization {
 pub(crate) struct Blocks {
     /// The tensor of the scales: `[lengths before the last axis, blocks]`.
     pub(crate) scales: usize,
+    /// The tensor of the zero points, if the file names one; there need not be such a tensor.
+    pub(crate) zero_points: Option<usize>,
     /// Elements of a block, above 0.
     pub(crate) size: u32,
+    /// The axis that the table names.
+    pub(crate) dimension: u32,
 }
 
 /// Where a constant's bytes are in the file.
@@ -179,10 +183,40 @@ impl Meter {
     }
 }
 
-/// Adds the place to an error of the FlatBuffers runtime, or to a sentence.
-fn malformed<E: std::fmt::Display>(place: impl Into<String>) -> impl FnOnce(E) -> ImportError {
+/// What is wrong somewhere: an error of the FlatBuffers runtime, or a sentence.
+trait Cause {
+    fn sentence(self) -> String;
+}
+
+impl Cause for planus::Error {
+    fn sentence(self) -> String {
+        use planus::errors::ErrorKind as K;
+        match self.error_kind {
+            K::InvalidOffset | K::InvalidLength => format!("{self}; {CUT_OFF}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl Cause for String {
+    fn sentence(self) -> String {
+        self
+    }
+}
+
+impl Cause for &str {
+    fn sentence(self) -> String {
+        self.to_owned()
+    }
+}
+
+/// Why a file refers to what is not in it.
+const CUT_OFF: &str = "the file is damaged, or was cut off as by a download that did not finish";
+
+/// Adds the place to what is wrong.
+fn malformed<E: Cause>(place: impl Into<String>) -> impl FnOnce(E) -> ImportError {
     let place = place.into();
-    move |error| ImportError::Malformed { place, what: error.to_string() }
+    move |error| ImportError::Malformed { place, what: error.sentence() }
 }
 
 impl<'a> File<'a> {
@@ -404,7 +438,7 @@ fn read_buffers(
             let (from, to) = range.ok_or_else(|| {
                 let length = bytes.len();
                 malformed(place)(format!(
-                    "{size} bytes at {outside} are outside of the file's {length}"
+                    "{size} bytes at {outside} are outside of the file's {length}; {CUT_OFF}"
                 ))
             })?;
             from..to
@@ -575,7 +609,12 @@ fn blocks(quantization: &schema::QuantizationParametersRef<'_>) -> Option<Blocks
         return None;
     };
     let size = u32::try_from(table.block_size().ok()?).ok().filter(|size| *size > 0)?;
-    Some(Blocks { scales: usize::try_from(table.scales().ok()?).ok()?, size })
+    Some(Blocks {
+        scales: usize::try_from(table.scales().ok()?).ok()?,
+        zero_points: usize::try_from(table.zero_points().ok()?).ok(),
+        size,
+        dimension: u32::try_from(quantization.quantized_dimension().ok()?).ok()?,
+    })
 }
 
 fn read_quantization(

@@ -50,6 +50,7 @@ mod error;
 mod excerpt;
 mod file;
 mod flexbuffer;
+mod foreign;
 pub mod graph;
 mod import;
 mod node_def;
@@ -59,8 +60,8 @@ mod schema;
 mod tests;
 
 pub use description::{
-    FileDescription, OperatorDescription, SparseDimension, Sparsity, SubgraphDescription,
-    TensorDescription, TensorQuantization,
+    BlockQuantization, FileDescription, OperatorDescription, SparseDimension, Sparsity,
+    SubgraphDescription, TensorDescription, TensorQuantization,
 };
 pub use error::{Cause, ImportError, UnsupportedOperator};
 
@@ -84,6 +85,9 @@ pub struct Import {
     pub inputs: Vec<TensorDescription>,
     /// By output of the model; those of [`Import::states`] come last.
     pub outputs: Vec<TensorDescription>,
+    /// How many of the outputs the file's subgraph has. Between them and those of [`Import::states`] are tensors that only
+    /// signatures call outputs: results of operators before the last, inputs.
+    pub own_outputs: usize,
     /// All tensors of the main subgraph, in the file's order.
     pub tensors: Vec<TensorDescription>,
     /// Blocks of bytes that the file carries beside the model, by name.

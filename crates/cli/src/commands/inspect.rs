@@ -198,6 +198,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return show(arguments, &Report { file: file::report(&file.info), refused: None, model });
     }
     let (model, filled) = inputs::fill_loaded(&arguments.inputs, model)?;
+    let model = inputs::without_open_lengths(model, &filled)?;
     let threads = arguments.session.threads;
     if let Some(folder) = &arguments.dump_passes {
         return passes::dump(&model, threads.wanted(), folder, arguments.json);

@@ -170,6 +170,8 @@ fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, Import
         tensors.iter().map(described).collect()
     };
     let (mut inputs, mut outputs) = (all(&main.inputs)?, all(&main.outputs)?);
+    let own_outputs = outputs.len();
+    outputs.extend(all(&finished.further_outputs)?);
     let mut states = Vec::new();
     for kept in &finished.states {
         let state = State::new(inputs.len(), outputs.len());
@@ -192,6 +194,7 @@ fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, Import
         model: named(graphs.model.build(finished.builder)?),
         inputs,
         outputs,
+        own_outputs,
         states,
         metadata: description::metadata(file),
         signatures: description::signatures(file),
@@ -265,8 +268,13 @@ struct Finished {
     operands: Vec<Option<u32>>,
     /// By tensor: its shape, if it is known.
     shapes: Vec<Option<Vec<u32>>>,
+<<<<<<< HEAD
     /// By tensor: what it is, if it is a list of tensors.
     lists: Vec<Option<List>>,
+=======
+    /// Tensors that become outputs behind those of the subgraph, see [`Import::own_outputs`].
+    further_outputs: Vec<usize>,
+>>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
     /// What goes from one execution to the next, in the order of its inputs and outputs.
     states: Vec<Kept>,
     /// The resource variables behind them, see [`variables`].
@@ -314,7 +322,8 @@ impl<'f, 'a> Graphs<'f, 'a> {
             taken.map_err(|Reason(what)| malformed(&what))?;
         }
         self.translate(&mut importer, index, depth)?;
-        importer.declare_outputs(passed).map_err(|Reason(what)| malformed(&what))?;
+        let declared = importer.declare_outputs(passed);
+        let further_outputs = declared.map_err(|Reason(what)| malformed(&what))?;
         if index != file.main && !importer.states.is_empty() {
             return Err(malformed(STATE_ELSEWHERE));
         }
@@ -325,6 +334,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
         let operands = operands.collect();
         let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
+<<<<<<< HEAD
         let (shapes, lists) = (importer.shapes, importer.lists);
         Ok(Finished { builder, origins, operands, shapes, lists, states, kept_variables })
     }
@@ -348,6 +358,10 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let mut shapes = finished.map_err(Stop::Import)?.shapes;
         let outputs = self.file.graphs[index].outputs.iter();
         Ok(outputs.map(|tensor| shapes[*tensor].take()).collect())
+=======
+        let shapes = importer.shapes;
+        Ok(Finished { builder, origins, operands, shapes, further_outputs, states, kept_variables })
+>>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
     }
 
     /// The importer of a subgraph, taken from what the import may make: operators may refer to a subgraph again and
@@ -659,7 +673,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         (0..self.graph.tensors.len()).filter(is_kept).collect()
     }
 
-    fn declare_outputs(&mut self, passed: &Passed) -> Imported {
+    /// Gives back the tensors that are outputs behind those of the subgraph.
+    fn declare_outputs(&mut self, passed: &Passed) -> Imported<Vec<usize>> {
         let before = self.builder.operation_count();
         let states: Vec<Imported<OperandId>> = self
             .states
@@ -680,11 +695,15 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                     self.builder.resolve(operand.index(), lengths.clone());
                     self.shapes[*output] = Some(lengths.clone());
                 }
-                let is_half = self.tensor(*output).type_code == TensorType::Bfloat16 as i8;
-                given.push(match is_half && self.is_main() {
-                    true => self.bits_of_bfloat16(operand),
-                    false => operand,
-                });
+                given.push(self.as_output(*output, operand));
+            }
+        }
+        let mut further = Vec::new();
+        for tensor in self.tensors_of_signatures() {
+            // What no operator computes, or has no type here, was no reason to refuse the file before a signature named it.
+            if let Ok(operand) = self.operand(tensor) {
+                given.push(self.as_output(tensor, operand));
+                further.push(tensor);
             }
         }
         for state in states {
@@ -710,7 +729,31 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let origin = OperatorOrigin { index: None, operator: "copy of an output".into() };
         let added = self.builder.operation_count() - before;
         self.origins.extend(std::iter::repeat_n(origin, added));
-        Ok(())
+        Ok(further)
+    }
+
+    /// The operand that callers get of a tensor: bits, if the tensor is of bfloat16.
+    fn as_output(&mut self, tensor: usize, operand: OperandId) -> OperandId {
+        let is_half = self.tensor(tensor).type_code == TensorType::Bfloat16 as i8;
+        match is_half && self.is_main() {
+            true => self.bits_of_bfloat16(operand),
+            false => operand,
+        }
+    }
+
+    /// The outputs of signatures that are none of the main subgraph, each once. Constants are in the file.
+    fn tensors_of_signatures(&self) -> Vec<usize> {
+        if !self.is_main() {
+            return Vec::new();
+        }
+        let mut is_known = vec![false; self.graph.tensors.len()];
+        self.graph.outputs.iter().for_each(|tensor| is_known[*tensor] = true);
+        let own = self.file.signatures.iter().filter(|it| it.graph == self.file.main);
+        let named = own.flat_map(|signature| &signature.outputs).map(|(_, tensor)| *tensor);
+        named
+            .filter(|tensor| !std::mem::replace(&mut is_known[*tensor], true))
+            .filter(|tensor| !is_handle(self.graph, *tensor) && !self.is_constant(*tensor))
+            .collect()
     }
 
     /// Another operand with the same value.

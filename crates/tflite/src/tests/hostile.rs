@@ -397,7 +397,7 @@ fn sec_holes_of_a_file_are_not_read() {
     // No model at all.
     let begun = Instant::now();
     let text = crate::import_file(file.path()).unwrap_err().to_string();
-    assert!(text.contains("TFL3"), "{text}");
+    assert!(text.contains("it begins with zeros"), "{text}");
     // A model that ends early.
     std::fs::write(file.path(), int8_convolution().bytes()).unwrap();
     file.as_file().set_len(size).unwrap();

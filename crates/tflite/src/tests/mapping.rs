@@ -91,6 +91,63 @@ fn int8_convolution_keeps_its_filter_in_the_file() {
 }
 
 #[test]
+fn what_only_a_signature_calls_an_output_is_one_behind_those_of_the_graph() {
+    let mut draft = Draft::new();
+    let [x, y, z, unused] = [0; 4].map(|_| draft.tensor(T::Float32, &[2]));
+    let handle = draft.tensor(T::Resource, &[]);
+    let constant = draft.floats(&[1], &[1.0]);
+    draft.operator(B::Abs, &[x], &[y], None);
+    draft.operator(B::Neg, &[y], &[z], None);
+    draft.ends(0, &[x], &[z]);
+    // Some of these cannot be computed, which was no reason to refuse the file before either.
+    let named = [z, y, unused, handle, constant, x, y].map(|tensor| TensorMap {
+        name: Some(format!("name {tensor}")),
+        tensor_index: u32::try_from(tensor).unwrap(),
+    });
+    let signature = |subgraph_index| SignatureDef {
+        outputs: Some(named.to_vec()),
+        signature_key: Some(format!("of subgraph {subgraph_index}")),
+        subgraph_index,
+        ..SignatureDef::default()
+    };
+    draft.model.signature_defs = Some(vec![signature(0)]);
+    let import = import(&draft);
+    assert_eq!(import.own_outputs, 1);
+    let outputs: Vec<_> =
+        import.outputs.iter().map(|it| i32::try_from(it.index).unwrap()).collect();
+    assert_eq!(outputs, [z, y, x]);
+    assert_eq!(operations(&import), [O::Abs, O::Neg, O::Cast]);
+    // Those of another subgraph are none of this one.
+    for _ in 0..7 {
+        draft.tensor_in(1, T::Float32, &[2]);
+    }
+    draft.model.signature_defs = Some(vec![signature(1)]);
+    let import = import_bytes(&draft.bytes()).unwrap();
+    assert_eq!((import.outputs.len(), import.own_outputs), (1, 1));
+}
+
+#[test]
+fn scales_by_block_are_described() {
+    let mut draft = blockwise_layer(2, &[1.0; 4]);
+    let described = |draft: &Draft| {
+        let memory = nnhal_hal::Memory::from_bytes(&draft.bytes()).unwrap();
+        let file = crate::describe_memory(&memory).unwrap();
+        file.subgraphs[0].tensors.iter().find_map(|tensor| tensor.blocks.clone())
+    };
+    let found = described(&draft).unwrap();
+    assert_eq!((found.size, found.axis), (2, 0));
+    // Scales that are not there are not named.
+    for tensor in draft.graph(0).tensors.iter_mut().flatten() {
+        if let Some(QuantizationDetails::BlockwiseQuantization(blocks)) =
+            tensor.quantization.as_mut().and_then(|it| it.details.as_mut())
+        {
+            blocks.scales = 99;
+        }
+    }
+    assert_eq!(described(&draft), None);
+}
+
+#[test]
 fn a_channel_of_scale_0_is_its_bias() {
     let mut draft = int8_convolution();
     // Of the least scale, as converters write them, and of none at all.

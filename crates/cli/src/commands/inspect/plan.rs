@@ -6,6 +6,7 @@ use crate::inputs::{self, Filled};
 use nnhal::peak::Peaks;
 use nnhal::{Profile, ProfiledStep, Session, bench, devices};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// Measured runs, and those before them.
@@ -74,9 +75,17 @@ pub fn print(session: &Session, filled: &[Filled], how: &How) -> Result<()> {
         let is_certain = peaks.as_ref().map(Peaks::is_certain);
         print_json(&serde_json::json!({
             "steps": rows, "peak_is_certain": is_certain, "run_microseconds": run,
+            "assumed_shapes": assumed(filled).map(|it| (&*it.name, it.tensor.shape())).collect::<BTreeMap<_, _>>(),
         }))
     } else {
-        let mut shown = text(&rows);
+        let mut shown = String::new();
+        for input in assumed(filled) {
+            let (name, shape) = (&input.name, input.tensor.shape());
+            shown += &format!(
+                "input {name} is taken to have shape {shape:?}, as the file leaves lengths open; --shape gives others\n"
+            );
+        }
+        shown += &text(&rows);
         if let Some(run) = run {
             shown += &format!("a run as a whole takes {run:.1} us\n");
         }
@@ -86,6 +95,11 @@ pub fn print(session: &Session, filled: &[Filled], how: &How) -> Result<()> {
         }
         commands::print(&shown)
     }
+}
+
+/// Inputs of whose shapes nobody says all lengths.
+fn assumed(filled: &[Filled]) -> impl Iterator<Item = &Filled> {
+    filled.iter().filter(|it| it.is_assumed)
 }
 
 /// The steps with their times.
