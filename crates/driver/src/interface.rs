@@ -7,7 +7,8 @@ mod pools;
 pub use error::{RequestError, Subject};
 
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
-use crate::buffers::{Direction, Role, tokens};
+use crate::buffers::tokens::KeptBuffers;
+use crate::buffers::{Direction, Role};
 use crate::extension_types::ExtensionTypes;
 use crate::owner::Owner;
 use nnhal_hal::{
@@ -94,14 +95,29 @@ impl Interface {
         &self.outputs
     }
 
+    /// The buffers that a request names.
+    pub(crate) fn keep_buffers(&self, request: &Request) -> KeptBuffers {
+        KeptBuffers::of(request, &self.owner)
+    }
+
     /// Checks a request against the model and opens its memory.
     ///
     /// # Errors
     /// [`RequestError`], see there.
     pub fn bind(&self, request: &Request, used_for: UsedFor) -> Result<Bindings, RequestError> {
+        self.bind_kept(request, used_for, &KeptBuffers::default())
+    }
+
+    /// The same for a request that was launched before, with the buffers that it named then.
+    pub(crate) fn bind_kept(
+        &self,
+        request: &Request,
+        used_for: UsedFor,
+        kept: &KeptBuffers,
+    ) -> Result<Bindings, RequestError> {
         expect_count("inputs", request.inputs.len(), self.inputs.len())?;
         expect_count("outputs", request.outputs.len(), self.outputs.len())?;
-        let mut pools = Pools::new(&request.pools, self.version, &self.owner)?;
+        let mut pools = Pools::new(&request.pools, self.version, &self.owner, kept)?;
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (index, (argument, operand)) in request.inputs.iter().zip(&self.inputs).enumerate() {
             inputs.push(self.bind_input(index, argument, operand, &mut pools, used_for)?);
@@ -114,13 +130,13 @@ impl Interface {
     }
 
     /// Forgets what the buffers that a request writes hold.
-    pub(crate) fn discard_outputs(&self, request: &Request) {
+    pub(crate) fn discard_outputs(&self, request: &Request, kept: &KeptBuffers) {
         for (index, argument) in request.outputs.iter().enumerate() {
             let role = Role { model: self.number, direction: Direction::Output, index };
             if !argument.has_no_value
                 && let Some(RequestMemoryPool::Token(token)) =
                     request.pools.get(argument.location.pool_index as usize)
-                && let Some(buffer) = tokens::find(*token, &self.owner)
+                && let Some(buffer) = kept.find(*token, &self.owner)
                 && buffer.has_role(role)
             {
                 buffer.uninitialize();

@@ -73,6 +73,7 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::AnyTokenIsFine, &["DBUF-2", "DBUF-3", "DBUF-4", "DBUF-5", "DBUF-6", "DBUF-7"]),
     (Breach::AnyTokenIsFine, &["ALLOC-9", "EXEC-4"]),
     (Breach::DimensionsFirst, &["DBUF-8"]),
+    (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
 ];
 
 #[test]

@@ -8,14 +8,16 @@ mod proxy;
 
 use nnhal_conformance::contract::{self, Checks, Verdict};
 use nnhal_conformance::mutation::RULES;
+use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
     FencedExecution, HalVersion, Model, OperandType, OperationType, PrepareOptions, PreparedModel,
     Request, RequestBuilder, Result, Support, SyncFence, Timing,
 };
+use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// One way to break the contract.
@@ -57,6 +59,7 @@ enum Breach {
     WritesBeforeOutputs,
     WallClock,
     LeaksDescriptors,
+    LooksForBuffersLate,
 }
 
 /// What each breach must be found as.
@@ -100,6 +103,7 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::WritesBeforeOutputs, &["REQ-11"]),
     (Breach::WallClock, &["QOS-2"]),
     (Breach::LeaksDescriptors, &["SEC-6"]),
+    (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
 ];
 
 /// The reference device, but for one breach.
@@ -128,7 +132,8 @@ impl Broken {
             | Breach::LoopsAreLate
             | Breach::LoopsFailFences
             | Breach::HalfPrecision
-            | Breach::WritesBeforeOutputs => {
+            | Breach::WritesBeforeOutputs
+            | Breach::LooksForBuffersLate => {
                 Arc::new(BrokenModel { prepared, breach: self.breach })
             }
             _ => prepared,
@@ -266,7 +271,15 @@ impl Device for Broken {
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
-        let allocated = self.device.allocate(description);
+        // The device knows its own again.
+        let own = |model: &Arc<dyn PreparedModel>| {
+            let any: &dyn Any = &**model;
+            let broken = any.downcast_ref::<BrokenModel>();
+            broken.map_or_else(|| Arc::clone(model), |it| Arc::clone(&it.prepared))
+        };
+        let prepared_models = description.prepared_models.iter().map(own).collect();
+        let description = BufferDescription { prepared_models, ..description.clone() };
+        let allocated = self.device.allocate(&description);
         match (self.breach, allocated) {
             (Breach::AllocatesAnything, Err(_)) => Ok(Arc::new(Nothing)),
             (Breach::FailsWithInvalid, Ok(buffer)) => Ok(Arc::new(Strict(buffer))),
@@ -379,6 +392,22 @@ impl PreparedModel for BrokenModel {
         options: &ExecutionOptions,
         timeout_after_fences: Option<Duration>,
     ) -> Result<FencedExecution> {
+        if self.breach == Breach::LooksForBuffersLate {
+            let (signal, fence) = SyncFence::pair()?;
+            let outcome = Arc::new(Outcome::default());
+            let (prepared, told) = (Arc::clone(&self.prepared), Arc::clone(&outcome));
+            let (request, wait_for) = (request.clone(), wait_for.to_vec());
+            std::thread::spawn(move || {
+                for fence in &wait_for {
+                    fence.wait(None).unwrap();
+                }
+                let result = prepared.execute(&request, &ExecutionOptions::default());
+                let ended = result.map(|_| ()).map_err(|failed| failed.error);
+                *told.0.lock().unwrap() = Some(ended);
+                signal.signal();
+            });
+            return Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(Told(outcome)) });
+        }
         let wait_for = if self.breach == Breach::DoesNotWait { &[] } else { wait_for };
         let mut launched =
             self.prepared.execute_fenced(request, wait_for, options, timeout_after_fences)?;
@@ -398,6 +427,20 @@ impl PreparedModel for BrokenModel {
             Breach::NoBursts => Err(nnhal_hal::Error::failure("no bursts")),
             _ => self.prepared.configure_burst(),
         }
+    }
+}
+
+/// What became of an execution.
+#[derive(Debug, Default)]
+struct Outcome(Mutex<Option<Result<()>>>);
+
+#[derive(Debug)]
+struct Told(Arc<Outcome>);
+
+impl FencedExecutionInfo for Told {
+    fn get(&self) -> Result<(Timing, Timing)> {
+        let ended = self.0.0.lock().unwrap().clone();
+        ended.unwrap().map(|()| (Timing::NONE, Timing::NONE))
     }
 }
 

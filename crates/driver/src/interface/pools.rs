@@ -2,7 +2,8 @@
 
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
-use crate::buffers::{ManagedBuffer, Role, tokens};
+use crate::buffers::tokens::KeptBuffers;
+use crate::buffers::{ManagedBuffer, Role};
 use crate::owner::Owner;
 use nnhal_hal::memory::MemoryView;
 use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
@@ -32,13 +33,15 @@ impl<'a> Pools<'a> {
         pools: &'a [RequestMemoryPool],
         version: HalVersion,
         owner: &Owner,
+        kept: &KeptBuffers,
     ) -> Result<Self, RequestError> {
         let check = |(index, pool): (usize, &'a RequestMemoryPool)| match pool {
             RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
                 Err(RequestError::PoolKind { pool: index, kind: memory.kind(), version })
             }
             RequestMemoryPool::Memory(memory) => Ok(Pool::Memory(memory)),
-            RequestMemoryPool::Token(token) => tokens::find(*token, owner)
+            RequestMemoryPool::Token(token) => kept
+                .find(*token, owner)
                 .map(Pool::Buffer)
                 .ok_or(RequestError::UnknownToken { pool: index, token: *token }),
         };

@@ -4,6 +4,7 @@ pub(crate) mod fenced;
 
 use crate::bindings::Bindings;
 use crate::budget::Budget;
+use crate::buffers::tokens::KeptBuffers;
 use crate::clients::{Admission, Clients};
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
@@ -19,7 +20,8 @@ use fenced::Pending;
 use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
     Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, Hints, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
+    FencedExecution, Hints, LaunchedRequest, OutputShape, PreparedModel, Priority, Request,
+    SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -151,7 +153,8 @@ impl Prepared {
         options: &ExecutionOptions,
         priority: Priority,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget_at(options, priority), None))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget_at(options, priority), None))
     }
 
     /// As [`PreparedModel::execute`], with an observer.
@@ -164,19 +167,22 @@ impl Prepared {
         options: &ExecutionOptions,
         observer: &dyn Observer,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget(options), Some(observer)))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget(options), Some(observer)))
     }
 
     fn run(
         &self,
         request: &Request,
+        kept: &KeptBuffers,
         options: &ExecutionOptions,
         budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<Execution, ExecutionError> {
         let called = Instant::now();
         // Arguments before deadlines (contract: GEN-4).
-        let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
+        let bindings = self.0.interface.bind_kept(request, UsedFor::Execution, kept);
+        let bindings = bindings.map_err(Error::from)?;
         let (output_shapes, on_device) =
             self.compute(bindings, budget, &options.hints, observer)?;
         let timing = if options.measure {
@@ -273,7 +279,8 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget(options), None))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget(options), None))
     }
 
     fn client(&self) -> Client {
@@ -281,7 +288,7 @@ impl PreparedModel for Prepared {
     }
 
     fn discard_outputs(&self, request: &Request) {
-        self.0.interface.discard_outputs(request);
+        self.0.interface.discard_outputs(request, &KeptBuffers::default());
     }
 
     fn execute_fenced(
@@ -303,6 +310,33 @@ impl PreparedModel for Prepared {
             self.0.interface.bind(request, UsedFor::Execution)?;
             Ok(())
         })
+    }
+
+    fn launch(&self, request: &Request) -> nnhal_hal::Result<Option<Box<dyn LaunchedRequest>>> {
+        guarded(|| {
+            let kept = self.0.interface.keep_buffers(request);
+            self.0.interface.bind_kept(request, UsedFor::Execution, &kept)?;
+            let launched = Launched { prepared: self.clone(), request: request.clone(), kept };
+            Ok(Some(Box::new(launched) as Box<dyn LaunchedRequest>))
+        })
+    }
+}
+
+/// A request that was accepted, with its buffers.
+struct Launched {
+    prepared: Prepared,
+    request: Request,
+    kept: KeptBuffers,
+}
+
+impl LaunchedRequest for Launched {
+    fn execute(&self, options: &ExecutionOptions) -> Result<Execution, ExecutionError> {
+        let Self { prepared, request, kept } = self;
+        guarded(|| prepared.run(request, kept, options, prepared.budget(options), None))
+    }
+
+    fn discard_outputs(&self) {
+        self.prepared.interface().discard_outputs(&self.request, &self.kept);
     }
 }
 

@@ -214,3 +214,99 @@ fn nest_without_end() {
     execution.compute().unwrap();
     assert_eq!(output.to_f32(), [7.0, 1.0, 1.0, 1.0]);
 }
+
+/// y = WHILE(limit > sum) that appends to a list of two numbers; what is declared of the result is as given.
+fn run_growing(
+    declared: &[u32],
+    asked: Option<&[u32]>,
+    bytes_of_output: usize,
+) -> (nnhal_runtime::Result<()>, Execution, OutputBuffer) {
+    let devices = Devices::new([nnhal_reference::device()]);
+    let mut builder = ModelBuilder::new(&devices);
+    let [condition, body] =
+        [&condition(&devices), &body(&devices)].map(|model| subgraph(&mut builder, model));
+    let list = tensor(&mut builder, &[0]);
+    let grown = tensor(&mut builder, declared);
+    operation(&mut builder, While, &[condition, body, list], &[grown]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[grown]).unwrap();
+    let compilation = CompilationBuilder::new(&builder.finish().unwrap()).finish().unwrap();
+    let execution = Execution::new(&compilation);
+    let described = describe(OperandType::TensorFloat32, &[1]);
+    execution.set_input(0, Some(&described), Some(bytes(&[9.5]))).unwrap();
+    let output = OutputBuffer::new(bytes_of_output);
+    let asked = asked.map(|dimensions| describe(OperandType::TensorFloat32, dimensions));
+    execution.set_output(0, asked.as_ref(), Some(Arc::new(output.clone()))).unwrap();
+    (execution.compute(), execution, output)
+}
+
+#[test]
+fn a_loop_gives_what_is_declared_or_fails() {
+    // It gives two numbers.
+    for (declared, asked, size) in [
+        (&[0][..], None, 8),
+        (&[2], None, 8),
+        (&[0], Some(&[2][..]), 8),
+        (&[0], Some(&[0]), 64),
+        (&[], None, 64),
+    ] {
+        let (result, execution, output) = run_growing(declared, asked, size);
+        result.unwrap();
+        assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [2]);
+        assert_eq!(output.to_f32()[..2], [9.5, 1.0]);
+    }
+    for (declared, asked, size) in [
+        (&[3][..], None, 12),
+        (&[1], None, 4),
+        (&[0], Some(&[3][..]), 12),
+        (&[0], Some(&[1]), 4),
+        (&[], Some(&[0, 2]), 64),
+    ] {
+        let (result, execution, _) = run_growing(declared, asked, size);
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), ResultCode::OpFailed, "{declared:?} {asked:?}: {error}");
+        assert!(error.reason().contains("dimensions [2]"), "{error}");
+        let code = execution.output_dimensions(0).unwrap_err().code();
+        assert_eq!(code, ResultCode::BadState, "nothing is known of what failed");
+    }
+}
+
+#[test]
+fn what_goes_through_a_loop_has_the_shapes_that_its_models_declare() {
+    let devices = Devices::new([nnhal_reference::device()]);
+    // Takes two numbers, and its result is as many as it appends.
+    let short = |declared_in: &[u32], declared_out: &[u32]| {
+        let mut builder = ModelBuilder::new(&devices);
+        let list = tensor(&mut builder, declared_in);
+        let one = tensor(&mut builder, &[1]);
+        builder.set_operand_value(one, &1.0_f32.to_le_bytes()).unwrap();
+        let axis = int32(&mut builder, 0);
+        let none = int32(&mut builder, 0);
+        let between = tensor(&mut builder, &[0]);
+        let longer = tensor(&mut builder, declared_out);
+        operation(&mut builder, Concatenation, &[list, one, axis], &[between]).unwrap();
+        operation(&mut builder, Add, &[between, between, none], &[longer]).unwrap();
+        builder.identify_inputs_and_outputs(&[list], &[longer]).unwrap();
+        builder.finish().unwrap()
+    };
+    let run = |body: &Model, given: &[f32]| {
+        let compilation = CompilationBuilder::new(&growing(&devices, body)).finish().unwrap();
+        let execution = Execution::new(&compilation);
+        let length = u32::try_from(given.len()).unwrap();
+        let described = describe(OperandType::TensorFloat32, &[length]);
+        execution.set_input(0, Some(&described), Some(bytes(given))).unwrap();
+        for index in 0..2 {
+            execution.set_output(index, None, Some(Arc::new(OutputBuffer::new(64)))).unwrap();
+        }
+        execution.compute()
+    };
+    // One round is enough, and the second has another input.
+    run(&short(&[1], &[0]), &[5.0]).unwrap();
+    for (body, given) in [
+        (short(&[1], &[0]), &[5.0, 1.0][..]),
+        (short(&[1], &[0]), &[1.0]),
+        (short(&[2], &[0]), &[5.0]),
+    ] {
+        let error = run(&body, given).unwrap_err();
+        assert_eq!(error.code(), ResultCode::OpFailed, "{error}");
+    }
+}

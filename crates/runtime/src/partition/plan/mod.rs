@@ -91,7 +91,7 @@ pub(crate) struct DeviceStep {
 }
 
 pub(crate) struct ControlStep {
-    operation: usize,
+    pub(crate) operation: usize,
     /// Of an IF.
     pub(crate) condition: Source,
     /// Then and else, or condition and body.
