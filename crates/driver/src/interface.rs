@@ -43,6 +43,15 @@ pub enum UsedFor {
     /// The same while it waits for its fences: buffers that it reads may be written before it runs,
     /// so what they hold now does not count, and is not bound.
     WaitingExecution,
+    /// An execution in the process of the one who asks: lengths of 0 in the dimensions that a request gives of an input are those
+    /// of axes without elements, which requests to devices cannot express.
+    InProcess,
+}
+
+impl UsedFor {
+    fn is_fenced(self) -> bool {
+        matches!(self, Self::FencedExecution | Self::WaitingExecution)
+    }
 }
 
 impl Interface {
@@ -154,15 +163,23 @@ impl Interface {
     ) -> Result<BoundInput, RequestError> {
         let subject = Subject::Input(index);
         let operand_type = operand.operand_type;
-        let shape = self.combined_shape(subject, argument, operand)?;
+        let mut shape = self.combined_shape(subject, argument, operand)?;
         if argument.has_no_value {
             return Ok(BoundInput::omitted(operand_type, shape));
+        }
+        let found = &argument.dimensions;
+        if used_for == UsedFor::InProcess && !found.is_empty() {
+            shape = Shape::known(found.iter().copied());
         }
         self.expect_known(subject, operand_type, &shape)?;
         match pools.of(subject, argument)? {
             Pool::Memory(memory) => {
-                let region = Pools::region(subject, argument.location, memory)?;
-                if let Some(expected) = self.byte_size(subject, operand_type, &shape)?
+                let mut region = Pools::region(subject, argument.location, memory)?;
+                let expected = self.byte_size(subject, operand_type, &shape)?;
+                if expected == Some(0) {
+                    region = region.first(0);
+                }
+                if let Some(expected) = expected
                     && expected != region.length()
                 {
                     let found = region.length();
@@ -202,7 +219,7 @@ impl Interface {
         if argument.has_no_value {
             return Ok(BoundOutput::omitted(index, operand_type, shape));
         }
-        let fenced = used_for != UsedFor::Execution;
+        let fenced = used_for.is_fenced();
         if self.version < HalVersion::V1_2 || fenced {
             self.expect_known(subject, operand_type, &shape)?;
         }

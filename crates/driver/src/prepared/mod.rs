@@ -244,7 +244,7 @@ impl Drop for Outputs {
 }
 
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
-fn conclude(bindings: &Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
+pub(crate) fn conclude(bindings: &Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
     let output_shapes = bindings.output_shapes().map_err(EngineError::from)?;
     bindings.write_files().map_err(EngineError::from)?;
     bindings.flush().map_err(EngineError::from)?;

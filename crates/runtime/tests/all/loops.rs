@@ -310,3 +310,47 @@ fn what_goes_through_a_loop_has_the_shapes_that_its_models_declare() {
         assert_eq!(error.code(), ResultCode::OpFailed, "{error}");
     }
 }
+
+#[test]
+fn a_loop_begins_with_a_list_without_elements() {
+    // Boxes that all score too low: none is left, and the loop begins with their scores.
+    let devices = Devices::new([nnhal_reference::device()]);
+    let mut builder = ModelBuilder::new(&devices);
+    let scores = tensor(&mut builder, &[1, 2]);
+    let boxes = tensor(&mut builder, &[1, 8]);
+    let batches = builder.add_operand(&describe(OperandType::TensorInt32, &[1])).unwrap();
+    let float = |builder: &mut ModelBuilder, value: f32| {
+        let scalar = OperandDescription::scalar(OperandType::Float32);
+        let operand = builder.add_operand(&scalar).unwrap();
+        builder.set_operand_value(operand, &value.to_le_bytes()).unwrap();
+        operand
+    };
+    let mut parameters = vec![scores, boxes, batches, float(&mut builder, 0.5)];
+    parameters.extend([-1, 0].map(|value| int32(&mut builder, value)));
+    parameters.extend([0.3, 1.0, 0.1].map(|value| float(&mut builder, value)));
+    let kept = tensor(&mut builder, &[0]);
+    let regions = tensor(&mut builder, &[0, 4]);
+    let open = describe(OperandType::TensorInt32, &[0]);
+    let [classes, splits] = [(); 2].map(|()| builder.add_operand(&open).unwrap());
+    let outputs = [kept, regions, classes, splits];
+    operation(&mut builder, OperationType::BoxWithNmsLimit, &parameters, &outputs).unwrap();
+    let [condition, body] =
+        [&condition(&devices), &body(&devices)].map(|model| subgraph(&mut builder, model));
+    let grown = tensor(&mut builder, &[0]);
+    operation(&mut builder, While, &[condition, body, kept], &[grown]).unwrap();
+    let arguments = ([scores, boxes, batches], [grown, regions, classes, splits]);
+    builder.identify_inputs_and_outputs(&arguments.0, &arguments.1).unwrap();
+    let model = builder.finish().unwrap();
+    let mut compilation = CompilationBuilder::for_devices(&model, devices.list()).unwrap();
+    let execution = Execution::new(&compilation.finish().unwrap());
+    execution.set_input(0, None, Some(bytes(&[0.1, 0.1]))).unwrap();
+    execution.set_input(1, None, Some(bytes(&[0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0]))).unwrap();
+    execution.set_input(2, None, Some(Arc::new(vec![0; 4]))).unwrap();
+    let buffers = [(); 4].map(|()| OutputBuffer::new(64));
+    for (index, buffer) in (0..).zip(&buffers) {
+        execution.set_output(index, None, Some(Arc::new(buffer.clone()))).unwrap();
+    }
+    execution.compute().unwrap();
+    assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [10]);
+    assert_eq!(buffers[0].to_f32()[..10], [1.0; 10]);
+}
