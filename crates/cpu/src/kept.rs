@@ -3,8 +3,9 @@
 use crate::lock::lock;
 use crate::plan::{Endpoints, Plan, Workspace};
 use crate::teams::Teams;
+use nnhal_driver::memory::Idle;
 use nnhal_driver::{EngineError, RunContext};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Of what is kept, the most recently used last, one that fits; it is then the most recently used.
 pub(crate) fn find<T>(kept: &mut [Arc<T>], fits: impl Fn(&T) -> bool) -> Option<Arc<T>> {
@@ -42,17 +43,31 @@ pub(crate) fn with_memory<T>(
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     /// Used by no one at the moment.
-    workspaces: Mutex<Vec<Workspace>>,
+    workspaces: Arc<Workspaces>,
+}
+
+/// Memory for executions, which is freed where there is no room for something else.
+#[derive(Debug, Default)]
+struct Workspaces(Mutex<Vec<Workspace>>);
+
+impl Idle for Workspaces {
+    fn let_go(&self) {
+        let freed = std::mem::take(&mut *lock(&self.0));
+        drop(freed);
+    }
 }
 
 impl Planned {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, workspaces: Mutex::default() }
+        let workspaces = Arc::default();
+        let idle: Weak<Workspaces> = Arc::downgrade(&workspaces);
+        plan.ledger().keep_idle(idle);
+        Self { plan, workspaces }
     }
 
     /// Frees idle workspaces.
     pub(crate) fn let_go(&self) {
-        lock(&self.workspaces).clear();
+        self.workspaces.let_go();
     }
 
     /// Runs the plan.
@@ -66,13 +81,13 @@ impl Planned {
         teams: &Teams,
         let_go: impl Fn(),
     ) -> Result<Result<(), EngineError>, EngineError> {
-        let idle = lock(&self.workspaces).pop();
+        let idle = lock(&self.workspaces.0).pop();
         let new = || with_memory(&let_go, || Workspace::new(&self.plan));
         let mut workspace = idle.map_or_else(new, Ok)?;
         with_memory(&let_go, || workspace.begin(&self.plan, &endpoints))?;
         let result = teams.lend(|team| self.plan.run(endpoints, context, &mut workspace, team));
         workspace.end();
-        lock(&self.workspaces).push(workspace);
+        lock(&self.workspaces.0).push(workspace);
         Ok(result)
     }
 }

@@ -5,9 +5,10 @@ mod long;
 
 use nnhal_cpu::{CpuEngine, Settings};
 use nnhal_driver::{DriverDevice, EngineError};
+use nnhal_hal::client::Holding;
 use nnhal_hal::{
-    Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType as O,
-    PrepareOptions, PreparedModel, RequestBuilder, SubgraphBuilder,
+    Client, ClientLimits, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec,
+    OperationType as O, PrepareOptions, PreparedModel, RequestBuilder, SubgraphBuilder,
 };
 use std::sync::Arc;
 
@@ -112,6 +113,40 @@ fn products_of_tiny_matrices_take_memory_in_proportion() {
     // Each product of a batch of 60,000 would have a place of its own in the plan.
     let model = long::products(300, 60_000);
     prepare(&model, 32 * MB).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn executions_let_go_of_what_other_models_kept() {
+    // 8 MB for an execution of each of these models, of which the client may have 20 MB.
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", floats(&[1 << 20]));
+    let beta = graph.scalar_f32(1.0);
+    let between = graph.operation(O::Softmax, [x, beta], floats(&[1 << 20]));
+    let y = graph.operation(O::Softmax, [between, beta], floats(&[1 << 20]));
+    graph.output(y);
+    let model = graph.into_model().unwrap();
+    let client = |memory| Client::new("test", ClientLimits { memory, ..ClientLimits::default() });
+    let one = client(20 * MB);
+    let device = nnhal_cpu::device(Settings::default());
+    let prepare = |client: &Client| {
+        let options = PrepareOptions { client: client.clone(), ..PrepareOptions::default() };
+        device.prepare_model(&model, HalVersion::LATEST, options).unwrap()
+    };
+    let prepared: Vec<_> = (0..5).map(|_| prepare(&one)).collect();
+    let bytes = vec![0; 4 << 20];
+    let mut request = RequestBuilder::new();
+    request.input(&bytes).output(bytes.len());
+    let request = request.build().unwrap();
+    let execute = |prepared: &Arc<dyn PreparedModel>| {
+        let executed = prepared.execute(&request, &ExecutionOptions::default());
+        executed.unwrap_or_else(|failed| panic!("{}", failed.error));
+    };
+    let other = client(20 * MB);
+    let of_other = prepare(&other);
+    execute(&of_other);
+    let kept = other.held(Holding::Memory);
+    prepared.iter().chain(&prepared).for_each(execute);
+    assert_eq!(other.held(Holding::Memory), kept, "what another client has is its own");
 }
 
 #[test]

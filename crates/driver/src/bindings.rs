@@ -333,7 +333,7 @@ impl Region {
     }
 
     /// The first bytes.
-    fn first(&self, length: u64) -> Self {
+    pub(crate) fn first(&self, length: u64) -> Self {
         Self { view: self.view.clone(), offset: self.offset, length: length.min(self.length) }
     }
 }

@@ -215,7 +215,12 @@ impl<E: Engine> Device for DriverDevice<E> {
             // Arguments before deadlines (contract: GEN-4).
             // The charge counts copies of constants for as long as there are any.
             let memory = Ledger::of_client(&options.client);
-            let (model, _charge) = with_copied_pools(model, &memory)?;
+            let copied = with_copied_pools(model, &memory);
+            if copied.is_err() {
+                // What is wrong with the model itself comes first.
+                nnhal_ops::validate::check(model, version)?;
+            }
+            let (model, _charge) = copied?;
             let model = nnhal_ops::validate::check(&model, version)?;
             let budget = Self::budget(&options, options.priority);
             budget.check_before_start().map_err(EngineError::from)?;

@@ -7,7 +7,8 @@ mod pools;
 pub use error::{RequestError, Subject};
 
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
-use crate::buffers::{Direction, Role, tokens};
+use crate::buffers::tokens::KeptBuffers;
+use crate::buffers::{Direction, Role};
 use crate::extension_types::ExtensionTypes;
 use crate::owner::Owner;
 use nnhal_hal::{
@@ -45,6 +46,15 @@ pub enum UsedFor {
     /// The same while it waits for its fences: buffers that it reads may be written before it runs,
     /// so what they hold now does not count, and is not bound.
     WaitingExecution,
+    /// An execution in the process of the one who asks: lengths of 0 in the dimensions that a request gives of an input are those
+    /// of axes without elements, which requests to devices cannot express.
+    InProcess,
+}
+
+impl UsedFor {
+    fn is_fenced(self) -> bool {
+        matches!(self, Self::FencedExecution | Self::WaitingExecution)
+    }
 }
 
 impl Interface {
@@ -107,14 +117,29 @@ impl Interface {
         &self.outputs
     }
 
+    /// The buffers that a request names.
+    pub(crate) fn keep_buffers(&self, request: &Request) -> KeptBuffers {
+        KeptBuffers::of(request, &self.owner)
+    }
+
     /// Checks a request against the model and opens its memory.
     ///
     /// # Errors
     /// [`RequestError`], see there.
     pub fn bind(&self, request: &Request, used_for: UsedFor) -> Result<Bindings, RequestError> {
+        self.bind_kept(request, used_for, &KeptBuffers::default())
+    }
+
+    /// The same for a request that was launched before, with the buffers that it named then.
+    pub(crate) fn bind_kept(
+        &self,
+        request: &Request,
+        used_for: UsedFor,
+        kept: &KeptBuffers,
+    ) -> Result<Bindings, RequestError> {
         expect_count("inputs", request.inputs.len(), self.inputs.len())?;
         expect_count("outputs", request.outputs.len(), self.outputs.len())?;
-        let mut pools = Pools::new(&request.pools, self.version, &self.owner)?;
+        let mut pools = Pools::new(&request.pools, self.version, &self.owner, kept)?;
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (index, (argument, operand)) in request.inputs.iter().zip(&self.inputs).enumerate() {
             inputs.push(self.bind_input(index, argument, operand, &mut pools, used_for)?);
@@ -127,13 +152,13 @@ impl Interface {
     }
 
     /// Forgets what the buffers that a request writes hold.
-    pub(crate) fn discard_outputs(&self, request: &Request) {
+    pub(crate) fn discard_outputs(&self, request: &Request, kept: &KeptBuffers) {
         for (index, argument) in request.outputs.iter().enumerate() {
             let role = Role { model: self.number, direction: Direction::Output, index };
             if !argument.has_no_value
                 && let Some(RequestMemoryPool::Token(token)) =
                     request.pools.get(argument.location.pool_index as usize)
-                && let Some(buffer) = tokens::find(*token, &self.owner)
+                && let Some(buffer) = kept.find(*token, &self.owner)
                 && buffer.has_role(role)
             {
                 buffer.uninitialize();
@@ -151,15 +176,23 @@ impl Interface {
     ) -> Result<BoundInput, RequestError> {
         let subject = Subject::Input(index);
         let operand_type = operand.operand_type;
-        let shape = self.combined_shape(subject, argument, operand)?;
+        let mut shape = self.combined_shape(subject, argument, operand)?;
         if argument.has_no_value {
             return Ok(BoundInput::omitted(operand_type, shape));
+        }
+        let found = &argument.dimensions;
+        if used_for == UsedFor::InProcess && !found.is_empty() {
+            shape = Shape::known(found.iter().copied());
         }
         self.expect_known(subject, operand_type, &shape)?;
         match pools.of(subject, argument)? {
             Pool::Memory(memory) => {
-                let region = Pools::region(subject, argument.location, memory)?;
-                if let Some(expected) = self.byte_size(subject, operand_type, &shape)?
+                let mut region = Pools::region(subject, argument.location, memory)?;
+                let expected = self.byte_size(subject, operand_type, &shape)?;
+                if expected == Some(0) {
+                    region = region.first(0);
+                }
+                if let Some(expected) = expected
                     && expected != region.length()
                 {
                     let found = region.length();
@@ -199,7 +232,7 @@ impl Interface {
         if argument.has_no_value {
             return Ok(BoundOutput::omitted(index, operand_type, shape));
         }
-        let fenced = used_for != UsedFor::Execution;
+        let fenced = used_for.is_fenced();
         if self.version < HalVersion::V1_2 || fenced {
             self.expect_known(subject, operand_type, &shape)?;
         }

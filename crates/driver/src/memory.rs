@@ -20,7 +20,7 @@ use nnhal_hal::Client;
 use nnhal_hal::client::{ClientError, Held, Holding};
 use nnhal_hal::memory::machine_memory;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes that a model may take where an embedder does not say otherwise: half of what the machine
 /// has, or of what the least limit of the process's control groups (version 1 or 2) allows.
@@ -53,6 +53,26 @@ enum Live {
     Here(AtomicU64),
     /// All that the client holds, of which this is what was charged here.
     Client(Held),
+}
+
+/// Memory that is charged and that nobody uses at the moment.
+pub trait Idle: Send + Sync {
+    /// Frees it. Charges nothing, and takes no lock that is held while something is charged.
+    fn let_go(&self);
+}
+
+/// Idle memory that may be let go of where there is no room for something else.
+struct Kept {
+    /// The client's id whose it is, if it is one's.
+    client: Option<u64>,
+    idle: Weak<dyn Idle>,
+}
+
+/// All of the process. What is gone stays until there is no room for another.
+static ALL_IDLE: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+fn all_idle() -> MutexGuard<'static, Vec<Kept>> {
+    ALL_IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes that count until this is dropped.
@@ -172,6 +192,10 @@ impl Ledger {
     /// [`EngineError::MemoryLimit`], and [`EngineError::Allocation`] where the operating system limits
     /// the addresses of the process (`ulimit -v`).
     pub fn expect_room(&self, wanted: u64, user: MemoryUse) -> Result<(), EngineError> {
+        self.with_idle_memory(|| self.ask_for_room(wanted, user))
+    }
+
+    fn ask_for_room(&self, wanted: u64, user: MemoryUse) -> Result<(), EngineError> {
         for level in self.levels() {
             let live = level.live();
             if live.saturating_add(wanted) > level.limit() {
@@ -187,6 +211,50 @@ impl Ledger {
             found.map_err(|_| EngineError::Allocation { user, wanted })?;
         }
         Ok(())
+    }
+
+    /// What is idle and charged here is freed before something of the same client is refused for want of room, or anything at
+    /// all because the process or all clients together have too much. What the model itself may have is its own matter.
+    pub fn keep_idle(&self, idle: Weak<dyn Idle>) {
+        let client = self.client();
+        let mut all = all_idle();
+        if all.len() == all.capacity() {
+            all.retain(|kept| kept.idle.strong_count() > 0);
+        }
+        all.push(Kept { client, idle });
+    }
+
+    /// The id of the client whose ledger it is.
+    fn client(&self) -> Option<u64> {
+        self.levels().find_map(|level| match &level.0.live {
+            Live::Client(held) => Some(held.client().id()),
+            Live::Here(_) => None,
+        })
+    }
+
+    /// Asks for room; where there is none, once more without idle memory.
+    fn with_idle_memory(
+        &self,
+        ask: impl Fn() -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let refused = match ask() {
+            Err(error) => error,
+            Ok(()) => return Ok(()),
+        };
+        let of_client = match &refused {
+            EngineError::MemoryLimit { holder: MemoryHolder::Model, .. } => return Err(refused),
+            EngineError::MemoryLimit { holder: MemoryHolder::Client, .. } => self.client(),
+            _ => None,
+        };
+        let all = all_idle();
+        let wanted = all.iter().filter(|kept| of_client.is_none() || kept.client == of_client);
+        let idle: Vec<_> = wanted.filter_map(|kept| kept.idle.upgrade()).collect();
+        drop(all);
+        if idle.is_empty() {
+            return Err(refused);
+        }
+        idle.iter().for_each(|idle| idle.let_go());
+        ask()
     }
 
     /// Counts bytes that are about to be allocated.
@@ -266,7 +334,7 @@ impl Charge {
     /// # Errors
     /// As [`Ledger::charge`]; what was charged before stays so.
     pub fn grow(&mut self, bytes: u64, user: MemoryUse) -> Result<(), EngineError> {
-        self.ledger.add(bytes, user)?;
+        self.ledger.with_idle_memory(|| self.ledger.add(bytes, user))?;
         self.bytes += bytes;
         Ok(())
     }
@@ -362,6 +430,61 @@ mod tests {
         client.leave();
         assert!(other.charge(1, MemoryUse::Inputs).is_ok(), "what goes on may end as it began");
         assert!(Ledger::of_client(&client).charge(1, MemoryUse::Inputs).is_err());
+    }
+
+    /// A charge that can be let go of.
+    struct Spare(Mutex<Option<Charge>>);
+
+    impl Spare {
+        fn new(ledger: &Ledger, bytes: u64) -> Arc<Self> {
+            let charge = ledger.charge(bytes, MemoryUse::Values).unwrap();
+            let spare = Arc::new(Self(Mutex::new(Some(charge))));
+            let weak: Weak<Self> = Arc::downgrade(&spare);
+            ledger.keep_idle(weak);
+            spare
+        }
+
+        fn is_kept(&self) -> bool {
+            self.0.lock().unwrap().is_some()
+        }
+    }
+
+    impl Idle for Spare {
+        fn let_go(&self) {
+            let freed = self.0.lock().unwrap().take();
+            drop(freed);
+        }
+    }
+
+    #[test]
+    fn what_is_idle_makes_room_for_the_same_client() {
+        let limits = nnhal_hal::ClientLimits { memory: 10, ..Default::default() };
+        let [client, other] = ["one", "other"].map(|name| Client::new(name, limits));
+        let model = || Ledger::of_client(&client).model(100);
+        let (idle, of_other) =
+            (Spare::new(&model(), 6), Spare::new(&Ledger::of_client(&other).model(100), 6));
+        let charge = model().charge(4, MemoryUse::Inputs).unwrap();
+        assert!(idle.is_kept(), "there was room");
+        drop(model().charge(5, MemoryUse::Inputs).unwrap());
+        assert!(!idle.is_kept() && of_other.is_kept());
+        let idle = Spare::new(&model(), 6);
+        model().expect_room(6, MemoryUse::Inputs).unwrap();
+        assert!(!idle.is_kept() && of_other.is_kept());
+        drop(charge);
+
+        // What one model may have is its own matter.
+        let idle = Spare::new(&model(), 6);
+        let little = Ledger::of_client(&client).model(2);
+        assert!(little.charge(3, MemoryUse::Inputs).is_err());
+        assert!(idle.is_kept());
+
+        // All clients together have too much.
+        let group = ClientGroup::new(limits);
+        let [first, second] = ["first", "second"]
+            .map(|name| Ledger::of_client(&Client::in_group(name, limits, &group)));
+        let idle = Spare::new(&first, 6);
+        drop(second.charge(5, MemoryUse::Inputs).unwrap());
+        assert!(!idle.is_kept());
     }
 
     #[test]

@@ -327,6 +327,53 @@ fn dbuf_1_tokens_that_stand_for_nothing_are_refused() {
     }
 }
 
+/// contract: ALLOC-8
+#[test]
+fn conc_3_what_was_launched_keeps_its_buffers() {
+    let device = copying();
+    let prepared = prepare(&device, vector(2), vector(2));
+    let input_only = || BufferDescription { output_roles: vec![], ..both_ways(&prepared) };
+    let output = memory(&[0.0; 2]);
+    let launch = || {
+        let buffer = device.allocate(&input_only()).unwrap();
+        buffer.copy_from(&memory(&[3.0, 4.0]), &[]).unwrap();
+        (request(At::Token(buffer.token()), At::Shared(&output)), buffer)
+    };
+
+    let (signal, fence) = SyncFence::pair().unwrap();
+    let (reading, buffer) = launch();
+    let options = ExecutionOptions::default();
+    let fenced = prepared.execute_fenced(&reading, &[fence], &options, None).unwrap();
+    drop(buffer);
+    assert_eq!(bare_status(execute(&*prepared, &reading)), ErrorStatus::InvalidArgument);
+    signal.signal();
+    fenced.sync_fence.unwrap().wait(None).unwrap();
+    fenced.info.get().unwrap();
+    assert_eq!(floats(&output), [3.0, 4.0]);
+
+    let (reading, buffer) = launch();
+    let launched = prepared.launch(&reading).unwrap().expect("what keeps buffers");
+    output.view().unwrap().write(0, &[0; 8]).unwrap();
+    drop(buffer);
+    launched.execute(&options).unwrap();
+    assert_eq!(floats(&output), [3.0, 4.0]);
+    assert_eq!(prepared.launch(&reading).err().unwrap().status(), ErrorStatus::InvalidArgument);
+
+    // Also one that is written, by whoever reads it next.
+    let between = device.allocate(&both_ways(&prepared)).unwrap();
+    let (signal, fence) = SyncFence::pair().unwrap();
+    let writing = request(At::Shared(&memory(&[5.0, 6.0])), At::Token(between.token()));
+    let first = prepared.execute_fenced(&writing, &[fence], &options, None).unwrap();
+    let reading = request(At::Token(between.token()), At::Shared(&output));
+    let behind = [first.sync_fence.clone().unwrap()];
+    let second = prepared.execute_fenced(&reading, &behind, &options, None).unwrap();
+    drop(between);
+    signal.signal();
+    second.sync_fence.unwrap().wait(None).unwrap();
+    second.info.get().unwrap();
+    assert_eq!(floats(&output), [5.0, 6.0]);
+}
+
 /// Why a request is refused, and that a check beforehand says the same (contract: EXEC-4).
 fn request_refusal(prepared: &dyn PreparedModel, request: &Request) -> (RequestError, ErrorStatus) {
     let error = execute(prepared, request).unwrap_err().error;

@@ -354,7 +354,7 @@ fn cache_9_what_is_refused_says_why() {
         load(&file).unwrap_err()
     };
     assert!(matches!(changed(0, b'x'), CacheError::NotACache { found: [b'x', ..] }));
-    assert!(matches!(changed(8, 1), CacheError::Format { found: 1, expected: 5 }));
+    assert!(matches!(changed(8, 1), CacheError::Format { found: 1, expected: 6 }));
     assert!(matches!(changed(16, 0xFF), CacheError::Length { .. }));
     for index in [32, 64, 96, 128, good.len() - 33, good.len() - 1] {
         assert!(matches!(changed(index, good[index] ^ 1), CacheError::Altered), "{index}");

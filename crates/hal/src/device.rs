@@ -313,6 +313,16 @@ pub trait PreparedModel: Send + Sync + Any {
     /// [`PreparedModel::check_request`] from one that was wrong from the start (contract: BUF-1).
     fn discard_outputs(&self, _request: &Request) {}
 
+    /// Accepts a request for an execution that begins later: checks it as [`PreparedModel::check_request`] does, and keeps the
+    /// driver's buffers that it names, which their client may let go of meanwhile (contract: ALLOC-8, CONC-3). `None`: nothing is
+    /// to be kept, and [`PreparedModel::execute`] runs it.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::check_request`].
+    fn launch(&self, request: &Request) -> Result<Option<Box<dyn LaunchedRequest>>> {
+        self.check_request(request).map(|()| None)
+    }
+
     /// Launches a request that runs once all fences have signalled (contract: section 12).
     ///
     /// # Errors
@@ -356,6 +366,18 @@ pub trait Buffer: Send + Sync {
     /// Makes it uninitialized, as a [`Buffer::copy_from`] that fails does: for whoever was asked for
     /// a copy from something that is not even a [`Memory`] (contract: BUF-1).
     fn discard(&self);
+}
+
+/// A request that a prepared model has accepted, with what it names. What is kept is let go of when this is dropped.
+pub trait LaunchedRequest: Send {
+    /// Runs it and returns when it has ended.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::execute`].
+    fn execute(&self, options: &ExecutionOptions) -> Result<Execution, ExecutionError>;
+
+    /// As [`PreparedModel::discard_outputs`].
+    fn discard_outputs(&self);
 }
 
 /// A channel for many executions in close succession.

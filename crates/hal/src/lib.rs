@@ -75,7 +75,8 @@ pub use codes::{
 pub use compliance::Obstacle;
 pub use device::{
     Buffer, BufferDescription, BufferRole, Burst, CacheFilesNeeded, CacheToken, CacheTrust, Device,
-    Execution, ExecutionOptions, FencedExecution, PrepareOptions, PreparedModel, Support,
+    Execution, ExecutionOptions, FencedExecution, LaunchedRequest, PrepareOptions, PreparedModel,
+    Support,
 };
 pub use error::{Error, ExecutionError, Result};
 pub use extension::{

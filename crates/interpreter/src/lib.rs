@@ -64,5 +64,5 @@ mod value;
 
 pub use accelerator::{Accelerator, Computed, ComputedOutput, Remaining};
 pub use operation::call_within;
-pub use program::InterpretedProgram;
+pub use program::{InterpretedProgram, execute_once};
 pub use support::supports;

@@ -1,9 +1,14 @@
 //! [`InterpretedProgram`]
 
 use crate::accelerator::Accelerator;
-use crate::execution::Execution;
+use crate::execution;
 use crate::layout::Layout;
-use nnhal_driver::{Bindings, Budget, Constants, EngineError, Ledger, Program, RunContext};
+use nnhal_driver::memory::default_model_limit;
+use nnhal_driver::{
+    Bindings, Budget, Constants, EngineError, Interface, Ledger, Program, RunContext,
+    execute_in_process,
+};
+use nnhal_hal::{Execution, ExecutionError, ExecutionOptions, Priority, Request};
 use nnhal_ops::ValidModel;
 use std::sync::Arc;
 
@@ -39,10 +44,26 @@ impl InterpretedProgram {
     }
 }
 
+/// Runs a model once, in the calling thread. A length of 0 that the request gives in an input's dimensions is that of an axis
+/// without elements, which requests to devices cannot express.
+///
+/// # Errors
+/// As [`nnhal_hal::PreparedModel::execute`].
+pub fn execute_once(
+    model: &ValidModel,
+    request: &Request,
+    options: &ExecutionOptions,
+) -> Result<Execution, ExecutionError> {
+    let budget = Budget::for_execution(options, Priority::Medium);
+    let ledger = budget.memory().model(default_model_limit());
+    let program = InterpretedProgram::new(model, &ledger, &budget)?;
+    execute_in_process(&program, &Interface::of(model), request, options, &budget)
+}
+
 impl Program for InterpretedProgram {
     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
         let Self { layout, constants, ledger, accelerator } = self;
         let accelerator = accelerator.as_deref();
-        Execution::new(layout, constants, ledger, accelerator, bindings, context).run()
+        execution::Execution::new(layout, constants, ledger, accelerator, bindings, context).run()
     }
 }

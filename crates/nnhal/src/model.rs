@@ -4,11 +4,8 @@ use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::file::ModelFile;
 use crate::info::{Signature, TensorInfo};
-<<<<<<< HEAD
 use crate::label_files::{METADATA, label_files};
-=======
 use crate::packed::Packing;
->>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
 use crate::shape::byte_size;
 use crate::tensor::Tensor;
 use nnhal_driver::known_files::{self, Hash};

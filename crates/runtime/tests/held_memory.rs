@@ -85,6 +85,25 @@ fn sec_3_holes_count_and_pages_that_are_there_do_not() {
 }
 
 #[test]
+fn what_other_compilations_keep_makes_no_execution_fail() {
+    let _alone = alone();
+    // A MiB for the input and one for the output.
+    let compilations = [(); 4].map(|()| compile(1 << 18));
+    let most = from_fd(memfd(limit() - 3 * MIB, 0), limit() - 3 * MIB).unwrap();
+    for _ in 0..2 {
+        for compilation in &compilations {
+            let execution = Execution::new(compilation);
+            execution.set_input(0, None, Some(Arc::new(vec![0; 1 << 20]))).unwrap();
+            execution.set_output(0, None, Some(Arc::new(OutputBuffer::new(1 << 20)))).unwrap();
+            execution.compute().unwrap();
+        }
+    }
+    // Nor any memory of the client.
+    from_fd(memfd(2 * MIB, 0), 2 * MIB).unwrap();
+    drop(most);
+}
+
+#[test]
 fn sec_3_what_the_runtime_allocates_and_copies_counts() {
     let _alone = alone();
     // A MiB each.

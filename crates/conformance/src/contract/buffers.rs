@@ -6,10 +6,11 @@ use super::models::{
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use nnhal_hal::{
-    Buffer, BufferDescription, BufferRole, Device, Memory, PreparedModel, Request, RequestArgument,
-    RequestBuilder,
+    Buffer, BufferDescription, BufferRole, Device, ExecutionOptions, Memory, PreparedModel,
+    Request, RequestArgument, RequestBuilder, SyncFence,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -37,7 +38,15 @@ pub(super) const CHECKS: &[Check] = &[
         name: "a buffer serves only as what it was allocated for, once it holds something",
         run: Run::Device(misuse),
     },
+    Check {
+        ids: &["CONC-3", "ALLOC-8"],
+        name: "a buffer that is let go of serves the execution behind a fence that was launched with it",
+        run: Run::Device(let_go),
+    },
 ];
+
+/// How long a check waits for a fence.
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
 
 type Offered = Option<(Arc<dyn PreparedModel>, Arc<dyn Buffer>)>;
 
@@ -150,6 +159,25 @@ fn through(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     execute(&*prepared, &request)?;
     let found = RequestBuilder::read_output(&request, 0)?;
     demand!(found == bytes(&[21.0, 22.0, 23.0, 24.0]), "the sum of the sum is {found:?}");
+    Ok(Verdict::Kept)
+}
+
+fn let_go(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let Some((prepared, buffer)) = offered(device)? else { return Ok(not_offered()) };
+    buffer.copy_from(&memory(&bytes(&[1.0, 2.0, 3.0, 4.0]))?, &[])?;
+    let request = in_buffer(sum_request()?, buffer.token(), first_input);
+    let (signal, fence) = SyncFence::pair()?;
+    let options = ExecutionOptions::default();
+    let launched = prepared.execute_fenced(&request, &[fence], &options, None)?;
+    drop(buffer);
+    signal.signal();
+    if let Some(fence) = &launched.sync_fence {
+        fence.wait(TIMEOUT)?;
+    }
+    let info = launched.info.get();
+    demand!(info.is_ok(), "the execution that reads it: {info:?}");
+    let found = RequestBuilder::read_output(&request, 0)?;
+    demand!(found == sum(), "the sum is {found:?}");
     Ok(Verdict::Kept)
 }
 

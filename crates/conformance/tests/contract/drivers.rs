@@ -86,6 +86,7 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::NewTypesInOldMethods, &["GEN-6", "MODEL-3"]),
     (Breach::LoadsByAnyTag, &["GEN-7", "CACHE-5"]),
     (Breach::LateLoadsFirst, &["GEN-4", "CACHE-5"]),
+    (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
 ];
 
 #[test]

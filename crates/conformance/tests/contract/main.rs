@@ -18,7 +18,7 @@ use nnhal_hal::{
 };
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// One way to break the contract.
@@ -78,6 +78,7 @@ enum Breach {
     AnswersForInner,
     AnyScaleOfNewTypes,
     AnyNewScalar,
+    LooksForBuffersLate,
 }
 
 /// What each breach must be found as.
@@ -139,6 +140,7 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::AnswersForInner, &["DEV-SUP-2"]),
     (Breach::AnyScaleOfNewTypes, &["MODEL-8", "MODEL-9"]),
     (Breach::AnyNewScalar, &["MODEL-5"]),
+    (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
 ];
 
 /// The reference device, but for one breach.
@@ -186,7 +188,8 @@ impl Broken {
             | Breach::LoopsAreLate
             | Breach::LoopsFailFences
             | Breach::HalfPrecision
-            | Breach::WritesBeforeOutputs => {
+            | Breach::WritesBeforeOutputs
+            | Breach::LooksForBuffersLate => {
                 Arc::new(BrokenModel { prepared, breach: self.breach, inputs })
             }
             _ => prepared,
@@ -389,13 +392,14 @@ impl Device for Broken {
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
-        let mut description = description.clone();
-        for model in &mut description.prepared_models {
+        // The device knows its own again.
+        let own = |model: &Arc<dyn PreparedModel>| {
             let any: &dyn Any = &**model;
-            if let Some(own) = any.downcast_ref::<BrokenModel>() {
-                *model = Arc::clone(&own.prepared);
-            }
-        }
+            let broken = any.downcast_ref::<BrokenModel>();
+            broken.map_or_else(|| Arc::clone(model), |it| Arc::clone(&it.prepared))
+        };
+        let prepared_models = description.prepared_models.iter().map(own).collect();
+        let description = BufferDescription { prepared_models, ..description.clone() };
         let allocated = self.device.allocate(&description);
         match (self.breach, allocated) {
             (Breach::AllocatesAnything, Err(_)) => Ok(Arc::new(Nothing)),
@@ -602,6 +606,22 @@ impl PreparedModel for BrokenModel {
         options: &ExecutionOptions,
         timeout_after_fences: Option<Duration>,
     ) -> Result<FencedExecution> {
+        if self.breach == Breach::LooksForBuffersLate {
+            let (signal, fence) = SyncFence::pair()?;
+            let outcome = Arc::new(Outcome::default());
+            let (prepared, told) = (Arc::clone(&self.prepared), Arc::clone(&outcome));
+            let (request, wait_for) = (request.clone(), wait_for.to_vec());
+            std::thread::spawn(move || {
+                for fence in &wait_for {
+                    fence.wait(None).unwrap();
+                }
+                let result = prepared.execute(&request, &ExecutionOptions::default());
+                let ended = result.map(|_| ()).map_err(|failed| failed.error);
+                *told.0.lock().unwrap() = Some(ended);
+                signal.signal();
+            });
+            return Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(Told(outcome)) });
+        }
         let wait_for = if self.breach == Breach::DoesNotWait { &[] } else { wait_for };
         let request = &self.taken(request, options)?;
         let measured = ExecutionOptions { measure: true, ..options.clone() };
@@ -630,6 +650,20 @@ impl PreparedModel for BrokenModel {
             Breach::NoBursts => Err(nnhal_hal::Error::failure("no bursts")),
             _ => self.prepared.configure_burst(),
         }
+    }
+}
+
+/// What became of an execution.
+#[derive(Debug, Default)]
+struct Outcome(Mutex<Option<Result<()>>>);
+
+#[derive(Debug)]
+struct Told(Arc<Outcome>);
+
+impl FencedExecutionInfo for Told {
+    fn get(&self) -> Result<(Timing, Timing)> {
+        let ended = self.0.0.lock().unwrap().clone();
+        ended.unwrap().map(|()| (Timing::NONE, Timing::NONE))
     }
 }
 

@@ -200,6 +200,11 @@ impl Plan {
         steps
     }
 
+    /// Counts what its executions take.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// Whether it has an IF or a WHILE. Such a plan cannot be saved.
     pub(crate) fn has_control_flow(&self) -> bool {
         self.steps.iter().any(|step| !step.kernel.plans().is_empty())

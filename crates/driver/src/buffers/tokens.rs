@@ -3,6 +3,7 @@
 
 use super::ManagedBuffer;
 use crate::owner::Owner;
+use nnhal_hal::{Request, RequestMemoryPool};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,28 @@ pub(crate) fn register(make: impl FnOnce(u32) -> ManagedBuffer) -> Option<Arc<Ma
 /// The buffer that a token of this owner stands for.
 pub(crate) fn find(token: u32, owner: &Owner) -> Option<Arc<ManagedBuffer>> {
     tokens().buffers.get(&token).filter(|buffer| buffer.owner == *owner).cloned()
+}
+
+/// The buffers that the tokens of a request stood for when it was launched. Its execution uses them, whoever lets go of them
+/// meanwhile (contract: ALLOC-8, CONC-3).
+#[derive(Debug, Default)]
+pub(crate) struct KeptBuffers(Vec<Arc<ManagedBuffer>>);
+
+impl KeptBuffers {
+    /// Those of this owner that a request names.
+    pub(crate) fn of(request: &Request, owner: &Owner) -> Self {
+        let found = request.pools.iter().filter_map(|pool| match pool {
+            RequestMemoryPool::Token(token) => find(*token, owner),
+            RequestMemoryPool::Memory(_) => None,
+        });
+        Self(found.collect())
+    }
+
+    /// What a token stands for: one of these, or what it stands for now.
+    pub(crate) fn find(&self, token: u32, owner: &Owner) -> Option<Arc<ManagedBuffer>> {
+        let kept = self.0.iter().find(|buffer| buffer.token == token);
+        kept.cloned().or_else(|| find(token, owner))
+    }
 }
 
 /// The buffer's client has let go of it; executions that use it keep it.

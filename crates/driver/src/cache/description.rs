@@ -11,7 +11,7 @@ use crate::engine::CompileOptions;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{
     ExecutionPreference, ExtensionNameAndPrefix, HalVersion, Hints, Model, Operand,
-    OperandLifeTime, Priority,
+    OperandLifeTime, Priority, TokenValuePair,
 };
 use nnhal_ops::ValidModel;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,38 @@ pub(super) struct Description {
     /// Position in [`HalVersion::ALL`].
     version: u8,
     extension_names: Vec<(String, u16)>,
+    hints: DescribedHints,
     content: DescribedContent,
+}
+
+/// What extensions say of the compilation.
+#[derive(Debug, Serialize, Deserialize)]
+struct DescribedHints {
+    /// Token and value.
+    values: Vec<(i32, Vec<u8>)>,
+    extension_names: Vec<(String, u16)>,
+}
+
+impl DescribedHints {
+    fn of(hints: &Hints) -> Self {
+        let values = hints.values.iter().map(|pair| (pair.token, pair.value.clone())).collect();
+        Self { values, extension_names: described_names(&hints.extension_name_to_prefix) }
+    }
+
+    fn into_hints(self) -> Hints {
+        let pair = |(token, value)| TokenValuePair { token, value };
+        let values = self.values.into_iter().map(pair).collect();
+        Hints { values, extension_name_to_prefix: names(self.extension_names) }
+    }
+}
+
+fn described_names(rows: &[ExtensionNameAndPrefix]) -> Vec<(String, u16)> {
+    rows.iter().map(|row| (row.name.clone(), row.prefix)).collect()
+}
+
+fn names(described: Vec<(String, u16)>) -> Vec<ExtensionNameAndPrefix> {
+    let row = |(name, prefix)| ExtensionNameAndPrefix { name, prefix };
+    described.into_iter().map(row).collect()
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,12 +134,8 @@ impl Description {
             preference: options.preference.code(),
             priority: options.priority.code(),
             version: version.ok_or(CacheError::Version { found: u8::MAX })?,
-            extension_names: model
-                .model()
-                .extension_name_to_prefix
-                .iter()
-                .map(|row| (row.name.clone(), row.prefix))
-                .collect(),
+            extension_names: described_names(&model.model().extension_name_to_prefix),
+            hints: DescribedHints::of(&options.hints),
             content,
         })
     }
@@ -137,15 +164,11 @@ impl Description {
         let options = CompileOptions {
             preference: ExecutionPreference::from_code(self.preference)?,
             priority: Priority::from_code(self.priority)?,
-            hints: Hints::NONE,
+            hints: self.hints.into_hints(),
         };
         let version = HalVersion::ALL.get(usize::from(self.version)).copied();
         let version = version.ok_or(CacheError::Version { found: self.version })?;
-        let extension_name_to_prefix = self
-            .extension_names
-            .into_iter()
-            .map(|(name, prefix)| ExtensionNameAndPrefix { name, prefix })
-            .collect();
+        let extension_name_to_prefix = names(self.extension_names);
         let parts = match self.content {
             DescribedContent::Program { inputs, outputs } => Parts::Program {
                 version,

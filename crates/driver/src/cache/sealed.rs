@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
 /// such a device. It bounds what a file with holes can make us read.

@@ -88,6 +88,24 @@ fn cache_18_codes_that_stand_for_nothing_are_a_miss() {
 }
 
 #[test]
+fn cache_15_what_extensions_say_is_saved() {
+    let hints = nnhal_hal::Hints {
+        values: vec![nnhal_hal::TokenValuePair { token: 0x0001_0007, value: vec![4, 2] }],
+        extension_name_to_prefix: vec![nnhal_hal::ExtensionNameAndPrefix {
+            name: "com.example".into(),
+            prefix: 1,
+        }],
+    };
+    let options = CompileOptions { hints: hints.clone(), ..OPTIONS };
+    let program = Description::of_program(&model(), &options).unwrap();
+    let loaded = load_sealed(b"", &program.to_bytes(&cache().identity).unwrap()).unwrap();
+    assert_eq!(loaded.options.hints, hints);
+    let (of_model, constants) = Description::of_model(&model(), &options).unwrap();
+    let loaded = load_sealed(&constants, &of_model.to_bytes(&cache().identity).unwrap()).unwrap();
+    assert_eq!(loaded.options.hints, hints);
+}
+
+#[test]
 fn a_description_is_whole_and_has_nothing_behind() {
     let good = describe(&cache().identity);
     for length in 0..good.len() {

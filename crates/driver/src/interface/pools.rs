@@ -2,7 +2,8 @@
 
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
-use crate::buffers::{ManagedBuffer, Role, tokens};
+use crate::buffers::tokens::KeptBuffers;
+use crate::buffers::{ManagedBuffer, Role};
 use crate::owner::Owner;
 use nnhal_hal::memory::MemoryView;
 use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
@@ -34,6 +35,7 @@ impl<'a> Pools<'a> {
         pools: &'a [RequestMemoryPool],
         version: HalVersion,
         owner: &Owner,
+        kept: &KeptBuffers,
     ) -> Result<Self, RequestError> {
         // Requests of tokens are few: for all others nothing is allocated here.
         let mut named = Vec::new();
@@ -44,7 +46,7 @@ impl<'a> Pools<'a> {
                     return Err(RequestError::PoolKind { pool: index, kind, version });
                 }
                 RequestMemoryPool::Memory(_) => {}
-                RequestMemoryPool::Token(token) => match tokens::find(*token, owner) {
+                RequestMemoryPool::Token(token) => match kept.find(*token, owner) {
                     Some(buffer) => named.push((index, buffer)),
                     None => return Err(RequestError::UnknownToken { pool: index, token: *token }),
                 },

@@ -6,6 +6,7 @@
 
 use super::Prepared;
 use crate::bindings::Bindings;
+use crate::buffers::tokens::KeptBuffers;
 use crate::error::EngineError;
 use crate::guarded::guarded;
 use crate::interface::UsedFor;
@@ -47,7 +48,8 @@ pub(crate) fn launch(
     let unsignalled = unsignalled(wait_for)?;
     let waits = !unsignalled.is_empty();
     let used_for = if waits { UsedFor::WaitingExecution } else { UsedFor::FencedExecution };
-    let launched = prepared.interface().bind(request, used_for)?;
+    let kept = prepared.interface().keep_buffers(request);
+    let launched = prepared.interface().bind_kept(request, used_for, &kept)?;
     // Arguments before deadlines (contract: GEN-4, FENCE-9).
     let budget = prepared.budget(options);
     if let Err(interruption) = budget.check_before_start() {
@@ -62,6 +64,7 @@ pub(crate) fn launch(
     let task = Task {
         prepared: prepared.clone(),
         request: request.clone(),
+        kept,
         launched,
         options: options.clone(),
         timeout_after_fences,
@@ -123,6 +126,8 @@ impl FencedExecutionInfo for InfoOf {
 pub(crate) struct Task {
     prepared: Prepared,
     request: Request,
+    /// The buffers that it names: their client may let go of them (contract: CONC-3).
+    kept: KeptBuffers,
     /// The arguments as they were at launch.
     launched: Bindings,
     options: ExecutionOptions,
@@ -195,9 +200,9 @@ impl Task {
             Err(error) if !is_loop_timeout(error) => Some(error.clone()),
             _ => None,
         };
-        let Self { outcome, signal, held, prepared, request, launched, options, .. } = self;
+        let Self { outcome, signal, held, prepared, request, kept, launched, options, .. } = self;
         // Memory and fences are let go of before anybody is notified.
-        drop((prepared, request, launched, options, held));
+        drop((prepared, request, kept, launched, options, held));
         // No one else sets it.
         let _ = outcome.0.set(result);
         match failure {
@@ -208,8 +213,9 @@ impl Task {
 
     fn compute(&self, last_signalled: Instant) -> Result<(Timing, Timing)> {
         // What was refused when it was launched cannot come here, but memory may have been cut
-        // short since, and buffers may have changed hands (contract: EXEC-4).
-        let bindings = self.prepared.interface().bind(&self.request, UsedFor::FencedExecution)?;
+        // short since, and buffers may hold something else (contract: EXEC-4).
+        let interface = self.prepared.interface();
+        let bindings = interface.bind_kept(&self.request, UsedFor::FencedExecution, &self.kept)?;
         let budget = self.prepared.budget(&self.options);
         let budget = budget.until(self.deadline_after(last_signalled));
         let computed = self.prepared.compute(bindings, budget, &self.options, None);

@@ -4,6 +4,7 @@ pub(crate) mod fenced;
 
 use crate::bindings::Bindings;
 use crate::budget::Budget;
+use crate::buffers::tokens::KeptBuffers;
 use crate::clients::{Admission, Clients};
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
@@ -19,7 +20,8 @@ use fenced::Pending;
 use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
     Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
+    FencedExecution, LaunchedRequest, OutputShape, PreparedModel, Priority, Request, SyncFence,
+    Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -151,7 +153,8 @@ impl Prepared {
         options: &ExecutionOptions,
         priority: Priority,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget_at(options, priority), None))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget_at(options, priority), None))
     }
 
     /// As [`PreparedModel::execute`], with an observer.
@@ -164,12 +167,14 @@ impl Prepared {
         options: &ExecutionOptions,
         observer: &dyn Observer,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget(options), Some(observer)))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget(options), Some(observer)))
     }
 
     fn run(
         &self,
         request: &Request,
+        kept: &KeptBuffers,
         options: &ExecutionOptions,
         budget: Budget,
         observer: Option<&dyn Observer>,
@@ -177,7 +182,8 @@ impl Prepared {
         // Looking at the clock takes as long as ten operations on memory: tiny networks would notice.
         let called = options.measure.then(Instant::now);
         // Arguments before deadlines (contract: GEN-4).
-        let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
+        let bindings = self.0.interface.bind_kept(request, UsedFor::Execution, kept);
+        let bindings = bindings.map_err(Error::from)?;
         let (output_shapes, on_device) = self.compute(bindings, budget, options, observer)?;
         let in_driver = called.map(|called| called.elapsed());
         let timing = Timing { time_on_device: on_device, time_in_driver: in_driver };
@@ -234,7 +240,7 @@ impl Drop for Outputs {
 }
 
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
-fn conclude(bindings: &mut Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
+pub(crate) fn conclude(bindings: &mut Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
     let output_shapes = bindings.take_output_shapes().map_err(EngineError::from)?;
     bindings.write_files().map_err(EngineError::from)?;
     bindings.flush().map_err(EngineError::from)?;
@@ -269,7 +275,8 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, self.budget(options), None))
+        let none = KeptBuffers::default();
+        guarded(|| self.run(request, &none, options, self.budget(options), None))
     }
 
     fn client(&self) -> Client {
@@ -277,7 +284,7 @@ impl PreparedModel for Prepared {
     }
 
     fn discard_outputs(&self, request: &Request) {
-        self.0.interface.discard_outputs(request);
+        self.0.interface.discard_outputs(request, &KeptBuffers::default());
     }
 
     fn execute_fenced(
@@ -299,6 +306,33 @@ impl PreparedModel for Prepared {
             self.0.interface.bind(request, UsedFor::Execution)?;
             Ok(())
         })
+    }
+
+    fn launch(&self, request: &Request) -> nnhal_hal::Result<Option<Box<dyn LaunchedRequest>>> {
+        guarded(|| {
+            let kept = self.0.interface.keep_buffers(request);
+            self.0.interface.bind_kept(request, UsedFor::Execution, &kept)?;
+            let launched = Launched { prepared: self.clone(), request: request.clone(), kept };
+            Ok(Some(Box::new(launched) as Box<dyn LaunchedRequest>))
+        })
+    }
+}
+
+/// A request that was accepted, with its buffers.
+struct Launched {
+    prepared: Prepared,
+    request: Request,
+    kept: KeptBuffers,
+}
+
+impl LaunchedRequest for Launched {
+    fn execute(&self, options: &ExecutionOptions) -> Result<Execution, ExecutionError> {
+        let Self { prepared, request, kept } = self;
+        guarded(|| prepared.run(request, kept, options, prepared.budget(options), None))
+    }
+
+    fn discard_outputs(&self) {
+        self.prepared.interface().discard_outputs(&self.request, &self.kept);
     }
 }
 

@@ -92,27 +92,35 @@ impl PreparedModel {
         let running = Running::new(callback);
         let checked = guarded(|| {
             let (request, options) = self.with_own_tokens(arguments()?)?;
-            self.model.check_request(&request)?;
-            Ok((request, options))
+            let launched = self.model.launch(&request)?;
+            Ok((request, launched, options))
         });
-        let (request, options) = match checked {
+        let (request, launched, options) = match checked {
             Ok(checked) => checked,
             Err(error) => return running.refuse(&error),
         };
         let model = Arc::clone(&self.checked);
         let task = move || {
             let measurement = Measurement { wanted: options.measure, since };
-            let result = guarded(|| model.execute(&request, &options));
+            let result = guarded(|| match &launched {
+                Some(launched) => {
+                    model.outputs.check("execute", &request, launched.execute(&options))
+                }
+                None => model.execute(&request, &options),
+            });
             if result.is_err() {
                 // Also if the request has turned wrong since it was launched (contract: BUF-1).
                 let discard = || {
-                    model.model.discard_outputs(&request);
+                    match &launched {
+                        Some(launched) => launched.discard_outputs(),
+                        None => model.model.discard_outputs(&request),
+                    }
                     Ok::<_, Error>(())
                 };
                 let _ = guarded(discard);
             }
             // What the request holds is the client's again before it is notified (contract: EXEC-9).
-            drop(request);
+            drop((request, launched));
             let outcome = Outcome::of(running.version(), result, measurement);
             running.deliver(outcome);
         };

@@ -47,7 +47,7 @@ impl Compilation {
         plan: Plan,
     ) -> Self {
         let number = COMPILATIONS.fetch_add(1, Ordering::Relaxed);
-        let arenas = Arenas::default();
+        let arenas = Arenas::new();
         Self(Arc::new(Inner {
             number,
             model,

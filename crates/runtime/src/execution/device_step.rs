@@ -11,8 +11,8 @@ use nnhal_hal::{
     DataLocation, ErrorStatus, Execution, ExecutionError, ExecutionOptions, OutputShape,
     PreparedModel, Request, RequestArgument, RequestMemoryPool, Timing,
 };
+use nnhal_interpreter::execute_once;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// Room that is tried first for a value of unknown size, in bytes.
 const FIRST_CAPACITY: u32 = 4096;
@@ -37,11 +37,13 @@ impl DeviceWork<'_> {
         targets: &[Target],
         options: &RunOptions<'_>,
     ) -> Result<Ran, Failure> {
-        self.expect_no_empty_inputs(inputs)?;
+        if inputs.iter().any(|value| is_empty(value)) {
+            return self.in_process(inputs, targets, options);
+        }
         // A channel carries no deadline and no hints.
         let may_use_channel = options.deadline.is_none() && options.hints.is_empty();
         let channel = self.channel.and_then(Option::as_ref).filter(|_| may_use_channel);
-        let execute = |request: &Request| match channel {
+        let on_device = |request: &Request| match channel {
             Some(burst) if request.pools.iter().all(is_memory) => {
                 match burst.execute(request, options.measure) {
                     // What the channel does not carry is no failure of the device.
@@ -53,7 +55,7 @@ impl DeviceWork<'_> {
             }
             _ => execute(&*self.step.prepared, request, options),
         };
-        let failure = match self.attempt(inputs, targets, execute) {
+        let failure = match self.attempt(inputs, targets, on_device) {
             Ok(ran) => return Ok(ran),
             Err(failure) => failure,
         };
@@ -67,26 +69,33 @@ impl DeviceWork<'_> {
                     error = %failure.error,
                     "the step goes to the fallback device"
                 );
-                self.on_fallback(prepared, inputs, targets, options).map_err(|_| failure)
+                let on_fallback = |request: &Request| execute(&**prepared, request, options);
+                self.elsewhere(inputs, targets, on_fallback).map_err(|_| failure)
             }
             _ => Err(failure),
         }
     }
 
-    /// Requests cannot say that a value has no elements: lengths of 0 are unknown in them.
-    fn expect_no_empty_inputs(&self, inputs: &[&Value]) -> Result<()> {
-        for (position, value) in inputs.iter().enumerate() {
-            if let Value::At { dimensions, .. } = value
-                && dimensions.contains(&0)
-            {
-                let name = self.step.device.name();
-                return Err(Error::failed(format!(
-                    "input {position} of a step on {name} has no elements, which a request cannot \
-                     express: {dimensions:?}"
-                )));
-            }
-        }
-        Ok(())
+    /// The step without its device: requests cannot say that a value has no elements, lengths of 0 are unknown in them.
+    fn in_process(
+        &self,
+        inputs: &[&Value],
+        targets: &[Target],
+        options: &RunOptions<'_>,
+    ) -> Result<Ran, Failure> {
+        let name = self.step.device.name();
+        tracing::debug!(device = name, "a step with a value without elements runs in the process");
+        let model = self.plan.step_in_process(self.step)?;
+        let options = execution_options(options);
+        let execute = |request: &Request| execute_once(model, request, &options);
+        self.elsewhere(inputs, targets, execute).map_err(|Failure { error, output_shapes }| {
+            let reason = format!(
+                "a step on {name} has an input without elements, which a request cannot express; in \
+                 the process: {}",
+                error.reason()
+            );
+            Failure { error: Error::new(error.code(), reason), output_shapes }
+        })
     }
 
     fn slot(&self, output: usize) -> &Slot {
@@ -280,13 +289,12 @@ impl DeviceWork<'_> {
         Ran { outputs, timing: Timing::NONE }
     }
 
-    /// The step on another device than it is meant for, which cannot reach the buffers of that.
-    fn on_fallback(
+    /// The step elsewhere than on its device, where that one's buffers cannot be reached.
+    fn elsewhere(
         &self,
-        prepared: &Arc<dyn PreparedModel>,
         inputs: &[&Value],
         targets: &[Target],
-        options: &RunOptions<'_>,
+        execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
     ) -> Result<Ran, Failure> {
         let mut reachable = Vec::with_capacity(inputs.len());
         for (value, slot) in inputs.iter().zip(&self.step.inputs) {
@@ -300,10 +308,7 @@ impl DeviceWork<'_> {
             target => target.clone(),
         });
         let to_memory: Vec<Target> = to_memory.collect();
-        let mut ran =
-            self.attempt(&reachable.iter().collect::<Vec<_>>(), &to_memory, |request| {
-                execute(&**prepared, request, options)
-            })?;
+        let mut ran = self.attempt(&reachable.iter().collect::<Vec<_>>(), &to_memory, execute)?;
         for (output, target) in ran.outputs.iter_mut().zip(targets) {
             if let Target::At { place, .. } = target
                 && is_buffer(target)
@@ -327,14 +332,22 @@ fn execute(
     request: &Request,
     options: &RunOptions<'_>,
 ) -> Result<Execution, ExecutionError> {
-    let options = ExecutionOptions {
+    prepared.execute(request, &execution_options(options))
+}
+
+fn execution_options(options: &RunOptions<'_>) -> ExecutionOptions {
+    ExecutionOptions {
         measure: options.measure,
         deadline: options.deadline,
         loop_timeout: options.loop_timeout,
         cancellation: None,
         hints: options.hints.clone(),
-    };
-    prepared.execute(request, &options)
+    }
+}
+
+/// Whether a value has no elements.
+fn is_empty(value: &Value) -> bool {
+    matches!(value, Value::At { dimensions, .. } if dimensions.contains(&0))
 }
 
 /// A place's location in a request, whose pools get the place's where they do not have it.

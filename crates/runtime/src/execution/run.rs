@@ -6,7 +6,7 @@ use super::state::Failure;
 use super::values::{copy_into, copy_out, in_shared_memory, shape_of, truth};
 use crate::error::{Error, Result, ResultCode};
 use crate::partition::plan::buffers::BufferSet;
-use crate::partition::plan::{ControlStep, DeviceStep, Plan, SlotRole, Source, Step};
+use crate::partition::plan::{ControlStep, DeviceStep, Plan, Slot, SlotRole, Source, Step};
 use crate::partition::value::{Place, Pool, Target, Value};
 use nnhal_hal::{Deadline, OutputShape, Timing};
 use std::sync::Arc;
@@ -192,10 +192,8 @@ impl<'a> Frame<'a> {
         }
         let branch = usize::from(!truth(&condition)?);
         let arguments = self.arguments(step)?;
-        let plan = &step.plans[branch];
-        let targets = vec![Target::Free; plan.model.outputs().len()];
         let options = RunOptions { channels: &[], ..*options };
-        Ok(run(plan, &arguments, &targets, &options)?.outputs)
+        run_inner(&step.plans[branch], "the branch of an IF", &arguments, &options)
     }
 
     fn run_while(
@@ -208,10 +206,9 @@ impl<'a> Frame<'a> {
         let started = Instant::now();
         let timeout = nnhal_hal::time::loop_timeout(options.loop_timeout);
         let mut variables = self.arguments(step)?;
-        let targets = vec![Target::Free; body.model.outputs().len()];
         loop {
-            let decided = run(condition, &variables, &[Target::Free], &options)?;
-            let Some(decided) = decided.outputs.first() else {
+            let decided = run_inner(condition, "the condition of a WHILE", &variables, &options)?;
+            let Some(decided) = decided.first() else {
                 return Err(Error::failed("the condition of a WHILE has no output").into());
             };
             if !truth(&decided.value)? {
@@ -224,8 +221,8 @@ impl<'a> Frame<'a> {
                 )
                 .into());
             }
-            let round = run(body, &variables, &targets, &options)?;
-            for (variable, output) in variables.iter_mut().zip(round.outputs) {
+            let round = run_inner(body, "the body of a WHILE", &variables, &options)?;
+            for (variable, output) in variables.iter_mut().zip(round) {
                 *variable = output.value;
             }
         }
@@ -235,11 +232,16 @@ impl<'a> Frame<'a> {
 
     /// Brings what an IF or WHILE has come to where it is wanted.
     fn deliver(&mut self, step: &ControlStep, outputs: Vec<Produced>) -> Result<(), Failure> {
-        for (slot, mut output) in step.outputs.iter().zip(outputs) {
-            if let SlotRole::Output(position) = self.plan.slots[*slot].role {
+        for (number, (slot, mut output)) in step.outputs.iter().zip(outputs).enumerate() {
+            let Slot { dimensions, role, .. } = &self.plan.slots[*slot];
+            let operation = self.plan.model.hal().main.operations[step.operation].operation_type;
+            let what = || format!("output {number} of an operation {operation}");
+            expect_shape(what, &output.value, dimensions, "the model")?;
+            if let SlotRole::Output(position) = *role {
                 match &self.targets[position] {
                     Target::Omitted => {}
-                    Target::At { place, .. } => {
+                    Target::At { place, dimensions } => {
+                        expect_shape(what, &output.value, dimensions, "the execution")?;
                         output.shape.is_sufficient = copy_into(&output.value, place)?;
                     }
                     // The value may be in the scratch memory of this run.
@@ -263,6 +265,45 @@ impl<'a> Frame<'a> {
         }
         Ok(Ran { outputs, timing: self.timing })
     }
+}
+
+/// Runs what an IF or WHILE refers to. What goes in and comes out has the shapes that its model declares, as far as it does.
+fn run_inner(
+    plan: &Plan,
+    name: &str,
+    arguments: &[Value],
+    options: &RunOptions<'_>,
+) -> Result<Vec<Produced>, Failure> {
+    let (inputs, outputs) = plan.slots.split_at(plan.model.inputs().len().min(plan.slots.len()));
+    for (number, (slot, value)) in inputs.iter().zip(arguments).enumerate() {
+        let what = || format!("input {number} of {name}");
+        expect_shape(what, value, &slot.dimensions, "its model")?;
+    }
+    let targets = vec![Target::Free; plan.model.outputs().len()];
+    let ran = run(plan, arguments, &targets, options)?;
+    for (number, (slot, output)) in outputs.iter().zip(&ran.outputs).enumerate() {
+        let what = || format!("output {number} of {name}");
+        expect_shape(what, &output.value, &slot.dimensions, "its model")?;
+    }
+    Ok(ran.outputs)
+}
+
+/// Whether a value has the shape that is declared, as far as one is. Of what is declared 0 stands for a length that is not known;
+/// a value may have axes of length 0.
+fn expect_shape(
+    what: impl Fn() -> String,
+    value: &Value,
+    declared: &[u32],
+    by: &str,
+) -> Result<()> {
+    let Value::At { dimensions: found, .. } = value else { return Ok(()) };
+    let agrees = |(declared, found): (&u32, &u32)| *declared == 0 || declared == found;
+    let is_same_rank = declared.len() == found.len();
+    if declared.is_empty() || (is_same_rank && declared.iter().zip(found).all(agrees)) {
+        return Ok(());
+    }
+    let what = what();
+    Err(Error::failed(format!("{what} has dimensions {found:?}, {by} declares {declared:?}")))
 }
 
 fn sum(one: Timing, other: Timing) -> Timing {

@@ -2,7 +2,7 @@
 //! into, and the pages of holes in memory that it is given. All of a process is counted together, like
 //! what a client of a device holds.
 
-use super::memory_error;
+use super::{idle, memory_error};
 use crate::error::Result;
 use nnhal_hal::client::{Client, ClientLimits};
 use nnhal_hal::memory::machine_memory;
@@ -18,12 +18,22 @@ fn holder() -> &'static Client {
     })
 }
 
+/// Does something that takes memory; where there is not enough, once more without what is kept for later executions.
+fn with_idle_memory<T, E>(
+    take: impl Fn() -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    take().or_else(|_| {
+        idle::let_go();
+        take()
+    })
+}
+
 /// New memory, which counts while anybody has it.
 ///
 /// # Errors
 /// `OUT_OF_MEMORY` if it is more than the runtime may take, or the system has no more.
 pub(crate) fn allocate(size: u64) -> Result<nnhal_hal::Memory> {
-    nnhal_hal::Memory::allocate_for(holder(), size).map_err(memory_error)
+    with_idle_memory(|| nnhal_hal::Memory::allocate_for(holder(), size)).map_err(memory_error)
 }
 
 /// New memory with these bytes, which counts while anybody has it.
@@ -42,5 +52,6 @@ pub(crate) fn copy_of(bytes: &[u8]) -> Result<nnhal_hal::Memory> {
 /// # Errors
 /// `OUT_OF_MEMORY` if it is more than the runtime may take.
 pub(super) fn count_holes(memory: &nnhal_hal::Memory) -> Result<()> {
-    memory.held_by(holder(), memory.bytes_in_holes()).map_err(memory_error)
+    let holes = memory.bytes_in_holes();
+    with_idle_memory(|| memory.held_by(holder(), holes)).map_err(memory_error)
 }

@@ -3,6 +3,7 @@
 mod backing;
 mod copy;
 mod held;
+mod idle;
 mod role;
 
 use crate::devices::Devices;
@@ -10,6 +11,7 @@ use crate::error::{Error, Result, ResultCode};
 use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
 pub(crate) use backing::Backing;
 pub(crate) use held::{allocate, copy_of};
+pub(crate) use idle::{IdleMemory, LONGEST_KEPT, MOST_KEPT};
 use nnhal_hal::memory::{MemoryError, Protection};
 use nnhal_hal::{ExtraParams, Operand, OperandType};
 pub(crate) use role::{Direction, Role};

@@ -2,13 +2,17 @@
 
 use super::PlanOptions;
 use crate::devices::Device;
-use nnhal_hal::{CacheFilesNeeded, CacheToken, Deadline, PrepareOptions, PreparedModel};
+use nnhal_hal::{
+    CacheFilesNeeded, CacheToken, Deadline, ExtensionType, Hints, PrepareOptions, PreparedModel,
+    TokenValuePair,
+};
 use rustix::fs::OFlags;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Open files for a cached compilation, as many of each kind as the device wants.
 #[derive(Debug, Default)]
@@ -57,8 +61,8 @@ enum StepPlace {
 }
 
 impl Caching {
-    /// The key of a step. Each device, part of the model, preference and priority has its own, so
-    /// that what was prepared otherwise is never found.
+    /// The key of a step. Each device, part of the model, preference, priority and set of extensions' attributes has its own,
+    /// so that what was prepared otherwise is never found.
     pub(crate) fn step_key(
         caching: Option<&Self>,
         device: &Device,
@@ -81,6 +85,11 @@ impl Caching {
         for operation in operations {
             add(&(*operation as u64).to_le_bytes());
         }
+        for (extension, number, value) in sorted(&options.hints) {
+            add(extension.as_bytes());
+            add(&number.to_le_bytes());
+            add(value);
+        }
         let token: CacheToken = *hasher.finalize().as_bytes();
         let place = match &caching.place {
             Place::Directory(directory) => {
@@ -98,6 +107,19 @@ impl Caching {
         };
         Some(StepKey { place, token })
     }
+}
+
+/// What extensions say, in an order that does not depend on the one in which it was said.
+fn sorted(hints: &Hints) -> Vec<(&str, u16, &[u8])> {
+    let mut values = Vec::with_capacity(hints.values.len());
+    for TokenValuePair { token, value } in &hints.values {
+        let Some(of) = ExtensionType::from_code(token.cast_unsigned()) else { continue };
+        let mut names = hints.extension_name_to_prefix.iter();
+        let name = names.find(|row| row.prefix == of.prefix()).map_or("", |row| &*row.name);
+        values.push((name, of.number(), &**value));
+    }
+    values.sort_unstable();
+    values
 }
 
 fn duplicates(files: &[OwnedFd]) -> Option<Vec<OwnedFd>> {
@@ -128,6 +150,11 @@ impl StepKey {
     /// is given back is to be kept until it is prepared, see [`Drafts::publish`].
     pub(crate) fn save_to(&self, device: &Device, options: &mut PrepareOptions) -> Drafts {
         let mut drafts = Drafts::default();
+        if let StepPlace::Paths(path) = &self.place
+            && let Some(folder) = path.parent()
+        {
+            remove_old_drafts(folder);
+        }
         if let Some(files) = self.files(device, |name| drafts.create(name)) {
             options.model_cache = files.model;
             options.data_cache = files.data;
@@ -222,6 +249,37 @@ impl Drafts {
             }
         }
     }
+}
+
+/// How long no one has written to a draft of which nothing will come: whoever wrote it has ended.
+const OLD: Duration = Duration::from_secs(3600);
+
+/// Removes drafts that are left because a process ended while it compiled.
+fn remove_old_drafts(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let is_old = || {
+            let file = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            file.modified().ok()?.elapsed().ok().filter(|age| *age > OLD)
+        };
+        if entry.file_name().to_str().is_some_and(is_draft) && is_old().is_some() {
+            let removed = std::fs::remove_file(entry.path());
+            let _ = removed.inspect_err(|error| tracing::debug!(%error, "an old draft"));
+        }
+    }
+}
+
+/// Whether a file's name is one that [`Drafts::create`] gives.
+fn is_draft(name: &str) -> bool {
+    let Some((of, number)) = name.split_once('.') else { return false };
+    let Some((token, rest)) = of.split_at_checked(2 * size_of::<CacheToken>()) else {
+        return false;
+    };
+    token.bytes().all(|byte| (b'A'..=b'P').contains(&byte))
+        && rest.len() >= 2
+        && rest.bytes().all(|byte| byte.is_ascii_digit())
+        && number.len() == 16
+        && number.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl Drop for Drafts {

@@ -12,6 +12,7 @@ use nnhal_runtime::{
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// The reference device with a cache of its own, for sums only, and the reference device.
 fn devices(key: &CacheKey) -> (Devices, Arc<Faults>) {
@@ -85,6 +86,69 @@ fn another_token_or_priority_or_part_finds_nothing() {
     assert_eq!(count(&faults.preparations), 4);
     compile(&devices, in_directory(directory.path(), 7), true);
     assert_eq!(count(&faults.loads), 1);
+}
+
+#[test]
+fn other_attributes_of_extensions_find_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    let compile = |attributes: &[(&str, u16, u8)]| {
+        let mut builder = ModelBuilder::new(&devices);
+        let [x, double] = [(); 2].map(|()| tensor(&mut builder, &[2]));
+        let none = int32(&mut builder, 0);
+        operation(&mut builder, Add, &[x, x, none], &[double]).unwrap();
+        builder.identify_inputs_and_outputs(&[x], &[double]).unwrap();
+        let model = builder.finish().unwrap();
+        let mut builder = CompilationBuilder::for_devices(&model, &devices.list()[..1]).unwrap();
+        builder.set_caching(directory.path(), &[7; 32]).unwrap();
+        for (extension, number, value) in attributes {
+            builder.add_extension_attribute(extension, *number, &[*value]).unwrap();
+        }
+        builder.finish().unwrap();
+        (count(&faults.loads), count(&faults.preparations))
+    };
+    let (a, b) = (("com.example.a", 1, 5), ("com.example.b", 1, 5));
+    let different: [&[_]; 6] =
+        [&[], &[a], &[b], &[a, b], &[("com.example.a", 1, 6)], &[("com.example.a", 2, 5)]];
+    for (number, attributes) in (1..).zip(different) {
+        assert_eq!(compile(attributes), (0, number), "{attributes:?}");
+    }
+    for (number, attributes) in (1..).zip(different) {
+        assert_eq!(compile(attributes), (number, different.len()), "{attributes:?}");
+    }
+    // In whatever order they are given.
+    assert_eq!(compile(&[b, a]), (different.len() + 1, different.len()));
+}
+
+#[test]
+fn old_drafts_are_removed_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, _) = devices(&key);
+    let token = "AP".repeat(32);
+    let draft = |token: &str, number: &str| format!("{token}{number}.0123456789abcdef");
+    let hours_ago = SystemTime::now() - Duration::from_secs(2 * 3600);
+    let make = |name: &str, modified: SystemTime| {
+        let file = std::fs::File::create(directory.path().join(name)).unwrap();
+        file.set_modified(modified).unwrap();
+    };
+    let old = [draft(&token, "10"), draft(&token, "211")];
+    let others = [
+        draft(&"AQ".repeat(32), "10"),
+        draft("AP", "10"),
+        draft(&token, "1x"),
+        format!("{token}10"),
+        format!("{token}10.0123456789abcdefg"),
+        "notes.txt".to_owned(),
+    ];
+    old.iter().chain(&others).for_each(|name| make(name, hours_ago));
+    let young = draft(&token, "11");
+    make(&young, SystemTime::now());
+    compile(&devices, in_directory(directory.path(), 7), true);
+    let is_there = |name: &String| directory.path().join(name).exists();
+    assert!(!old.iter().any(is_there), "{:?}", names(directory.path()));
+    assert!(others.iter().all(is_there) && is_there(&young), "{:?}", names(directory.path()));
 }
 
 #[test]

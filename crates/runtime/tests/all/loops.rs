@@ -214,3 +214,143 @@ fn nest_without_end() {
     execution.compute().unwrap();
     assert_eq!(output.to_f32(), [7.0, 1.0, 1.0, 1.0]);
 }
+
+/// y = WHILE(limit > sum) that appends to a list of two numbers; what is declared of the result is as given.
+fn run_growing(
+    declared: &[u32],
+    asked: Option<&[u32]>,
+    bytes_of_output: usize,
+) -> (nnhal_runtime::Result<()>, Execution, OutputBuffer) {
+    let devices = Devices::new([nnhal_reference::device()]);
+    let mut builder = ModelBuilder::new(&devices);
+    let [condition, body] =
+        [&condition(&devices), &body(&devices)].map(|model| subgraph(&mut builder, model));
+    let list = tensor(&mut builder, &[0]);
+    let grown = tensor(&mut builder, declared);
+    operation(&mut builder, While, &[condition, body, list], &[grown]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[grown]).unwrap();
+    let compilation = CompilationBuilder::new(&builder.finish().unwrap()).finish().unwrap();
+    let execution = Execution::new(&compilation);
+    let described = describe(OperandType::TensorFloat32, &[1]);
+    execution.set_input(0, Some(&described), Some(bytes(&[9.5]))).unwrap();
+    let output = OutputBuffer::new(bytes_of_output);
+    let asked = asked.map(|dimensions| describe(OperandType::TensorFloat32, dimensions));
+    execution.set_output(0, asked.as_ref(), Some(Arc::new(output.clone()))).unwrap();
+    (execution.compute(), execution, output)
+}
+
+#[test]
+fn a_loop_gives_what_is_declared_or_fails() {
+    // It gives two numbers.
+    for (declared, asked, size) in [
+        (&[0][..], None, 8),
+        (&[2], None, 8),
+        (&[0], Some(&[2][..]), 8),
+        (&[0], Some(&[0]), 64),
+        (&[], None, 64),
+    ] {
+        let (result, execution, output) = run_growing(declared, asked, size);
+        result.unwrap();
+        assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [2]);
+        assert_eq!(output.to_f32()[..2], [9.5, 1.0]);
+    }
+    for (declared, asked, size) in [
+        (&[3][..], None, 12),
+        (&[1], None, 4),
+        (&[0], Some(&[3][..]), 12),
+        (&[0], Some(&[1]), 4),
+        (&[], Some(&[0, 2]), 64),
+    ] {
+        let (result, execution, _) = run_growing(declared, asked, size);
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), ResultCode::OpFailed, "{declared:?} {asked:?}: {error}");
+        assert!(error.reason().contains("dimensions [2]"), "{error}");
+        let code = execution.output_dimensions(0).unwrap_err().code();
+        assert_eq!(code, ResultCode::BadState, "nothing is known of what failed");
+    }
+}
+
+#[test]
+fn what_goes_through_a_loop_has_the_shapes_that_its_models_declare() {
+    let devices = Devices::new([nnhal_reference::device()]);
+    // Takes two numbers, and its result is as many as it appends.
+    let short = |declared_in: &[u32], declared_out: &[u32]| {
+        let mut builder = ModelBuilder::new(&devices);
+        let list = tensor(&mut builder, declared_in);
+        let one = tensor(&mut builder, &[1]);
+        builder.set_operand_value(one, &1.0_f32.to_le_bytes()).unwrap();
+        let axis = int32(&mut builder, 0);
+        let none = int32(&mut builder, 0);
+        let between = tensor(&mut builder, &[0]);
+        let longer = tensor(&mut builder, declared_out);
+        operation(&mut builder, Concatenation, &[list, one, axis], &[between]).unwrap();
+        operation(&mut builder, Add, &[between, between, none], &[longer]).unwrap();
+        builder.identify_inputs_and_outputs(&[list], &[longer]).unwrap();
+        builder.finish().unwrap()
+    };
+    let run = |body: &Model, given: &[f32]| {
+        let compilation = CompilationBuilder::new(&growing(&devices, body)).finish().unwrap();
+        let execution = Execution::new(&compilation);
+        let length = u32::try_from(given.len()).unwrap();
+        let described = describe(OperandType::TensorFloat32, &[length]);
+        execution.set_input(0, Some(&described), Some(bytes(given))).unwrap();
+        for index in 0..2 {
+            execution.set_output(index, None, Some(Arc::new(OutputBuffer::new(64)))).unwrap();
+        }
+        execution.compute()
+    };
+    // One round is enough, and the second has another input.
+    run(&short(&[1], &[0]), &[5.0]).unwrap();
+    for (body, given) in [
+        (short(&[1], &[0]), &[5.0, 1.0][..]),
+        (short(&[1], &[0]), &[1.0]),
+        (short(&[2], &[0]), &[5.0]),
+    ] {
+        let error = run(&body, given).unwrap_err();
+        assert_eq!(error.code(), ResultCode::OpFailed, "{error}");
+    }
+}
+
+#[test]
+fn a_loop_begins_with_a_list_without_elements() {
+    // Boxes that all score too low: none is left, and the loop begins with their scores.
+    let devices = Devices::new([nnhal_reference::device()]);
+    let mut builder = ModelBuilder::new(&devices);
+    let scores = tensor(&mut builder, &[1, 2]);
+    let boxes = tensor(&mut builder, &[1, 8]);
+    let batches = builder.add_operand(&describe(OperandType::TensorInt32, &[1])).unwrap();
+    let float = |builder: &mut ModelBuilder, value: f32| {
+        let scalar = OperandDescription::scalar(OperandType::Float32);
+        let operand = builder.add_operand(&scalar).unwrap();
+        builder.set_operand_value(operand, &value.to_le_bytes()).unwrap();
+        operand
+    };
+    let mut parameters = vec![scores, boxes, batches, float(&mut builder, 0.5)];
+    parameters.extend([-1, 0].map(|value| int32(&mut builder, value)));
+    parameters.extend([0.3, 1.0, 0.1].map(|value| float(&mut builder, value)));
+    let kept = tensor(&mut builder, &[0]);
+    let regions = tensor(&mut builder, &[0, 4]);
+    let open = describe(OperandType::TensorInt32, &[0]);
+    let [classes, splits] = [(); 2].map(|()| builder.add_operand(&open).unwrap());
+    let outputs = [kept, regions, classes, splits];
+    operation(&mut builder, OperationType::BoxWithNmsLimit, &parameters, &outputs).unwrap();
+    let [condition, body] =
+        [&condition(&devices), &body(&devices)].map(|model| subgraph(&mut builder, model));
+    let grown = tensor(&mut builder, &[0]);
+    operation(&mut builder, While, &[condition, body, kept], &[grown]).unwrap();
+    let arguments = ([scores, boxes, batches], [grown, regions, classes, splits]);
+    builder.identify_inputs_and_outputs(&arguments.0, &arguments.1).unwrap();
+    let model = builder.finish().unwrap();
+    let mut compilation = CompilationBuilder::for_devices(&model, devices.list()).unwrap();
+    let execution = Execution::new(&compilation.finish().unwrap());
+    execution.set_input(0, None, Some(bytes(&[0.1, 0.1]))).unwrap();
+    execution.set_input(1, None, Some(bytes(&[0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0]))).unwrap();
+    execution.set_input(2, None, Some(Arc::new(vec![0; 4]))).unwrap();
+    let buffers = [(); 4].map(|()| OutputBuffer::new(64));
+    for (index, buffer) in (0..).zip(&buffers) {
+        execution.set_output(index, None, Some(Arc::new(buffer.clone()))).unwrap();
+    }
+    execution.compute().unwrap();
+    assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [10]);
+    assert_eq!(buffers[0].to_f32()[..10], [1.0; 10]);
+}

@@ -193,6 +193,30 @@ fn a_step_that_fails_goes_to_the_fallback_device() {
 }
 
 #[test]
+fn a_fallback_device_that_could_not_prepare_is_asked_again() {
+    let adder = Scripted::new("test-adder", |_, operation| operation == Add);
+    let other = Scripted::new("test-other", |_, _| true).with_cost(1000.0);
+    let (faults, of_other) = (adder.faults(), other.faults());
+    let devices = Devices::new([Arc::new(adder) as Arc<dyn HalDevice>, Arc::new(other)]);
+    // One plan of which a step goes there, and one that goes there as a whole.
+    let model = polynomial(&devices, &[2]).unwrap();
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    assert_eq!(names(&compilation), [("adder", vec![0]), ("other", vec![1]), ("adder", vec![2])]);
+    faults.failing_executions.store(1, Ordering::Relaxed);
+    // The step's preparation fails, and that of the whole.
+    of_other.failing_preparations.store(2, Ordering::Relaxed);
+    assert_eq!(compute(&compilation).unwrap_err().code(), ResultCode::OpFailed);
+    assert_eq!(count(&of_other.failing_preparations), 0);
+    faults.failing_executions.store(1, Ordering::Relaxed);
+    assert_eq!(compute(&compilation).unwrap(), EXPECTED);
+    // What is prepared now stays so.
+    let prepared = count(&of_other.preparations);
+    faults.failing_executions.store(1, Ordering::Relaxed);
+    assert_eq!(compute(&compilation).unwrap(), EXPECTED);
+    assert_eq!(count(&of_other.preparations), prepared);
+}
+
+#[test]
 fn a_device_that_panics_has_failed() {
     let (devices, faults) = adder_and_reference();
     let model = polynomial(&devices, &[2]).unwrap();
@@ -282,7 +306,7 @@ fn steps_of_several_devices_use_bursts() {
 }
 
 #[test]
-fn a_value_without_elements_between_devices_sends_all_to_the_fallback_device() {
+fn a_value_without_elements_passes_between_devices() {
     let (devices, _) = adder_and_reference();
     // Boxes that all score too low: none is left for the addition.
     let mut builder = ModelBuilder::new(&devices);

@@ -268,13 +268,10 @@ struct Finished {
     operands: Vec<Option<u32>>,
     /// By tensor: its shape, if it is known.
     shapes: Vec<Option<Vec<u32>>>,
-<<<<<<< HEAD
     /// By tensor: what it is, if it is a list of tensors.
     lists: Vec<Option<List>>,
-=======
     /// Tensors that become outputs behind those of the subgraph, see [`Import::own_outputs`].
     further_outputs: Vec<usize>,
->>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
     /// What goes from one execution to the next, in the order of its inputs and outputs.
     states: Vec<Kept>,
     /// The resource variables behind them, see [`variables`].
@@ -334,9 +331,17 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
         let operands = operands.collect();
         let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
-<<<<<<< HEAD
         let (shapes, lists) = (importer.shapes, importer.lists);
-        Ok(Finished { builder, origins, operands, shapes, lists, states, kept_variables })
+        Ok(Finished {
+            builder,
+            origins,
+            operands,
+            shapes,
+            lists,
+            further_outputs,
+            states,
+            kept_variables,
+        })
     }
 
     /// The shapes of a subgraph's outputs for these arguments, as far as they follow. Nothing else of its import is kept.
@@ -358,10 +363,6 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let mut shapes = finished.map_err(Stop::Import)?.shapes;
         let outputs = self.file.graphs[index].outputs.iter();
         Ok(outputs.map(|tensor| shapes[*tensor].take()).collect())
-=======
-        let shapes = importer.shapes;
-        Ok(Finished { builder, origins, operands, shapes, further_outputs, states, kept_variables })
->>>>>>> bf7f47279df865e9d3eb042aba05d9e105e01186
     }
 
     /// The importer of a subgraph, taken from what the import may make: operators may refer to a subgraph again and

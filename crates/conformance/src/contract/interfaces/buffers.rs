@@ -7,6 +7,7 @@ use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Allocated, Driver, Wish};
 use super::driver_model::{DriverModel, ExecuteWishes};
 use super::memory::{file, of_kind, own, pipe, read_only};
+use super::notified::{Ended, Notified};
 use super::paths::{by_every_path, demand_by_every_path};
 use super::{INVALID, MISSED, NONE, demand_status, is_one_of, words};
 use nnhal_hal::{ErrorStatus, Memory, OperandSpec, Request, RequestArgument};
@@ -87,6 +88,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["ALLOC-9", "DBUF-2"],
         name: "roles of a model that is gone are no later one's",
         run: Run::Driver(lost_model),
+    },
+    Check {
+        ids: &["CONC-3", "ALLOC-8"],
+        name: "a buffer that is let go of serves the executions that were launched with it",
+        run: Run::Driver(let_go),
     },
 ];
 
@@ -725,6 +731,33 @@ fn wrong_result(driver: &Driver) -> Result<Verdict, Violation> {
     let shapes = ended.details.map(|(shapes, _)| shapes).unwrap_or_default();
     demand!(shapes.is_empty(), "3 rows for a buffer of 2: {shapes:?}");
     buffer.expect_nothing("after an output that failed")?;
+    Ok(Verdict::Kept)
+}
+
+/// More executions than a driver runs at once, each with a buffer of its own.
+fn let_go(driver: &Driver) -> Result<Verdict, Violation> {
+    let Some((model, _buffer)) = offered(driver)? else { return Ok(not_offered()) };
+    let wish = wish(&newest(&model)?);
+    let mut launched = Vec::new();
+    for _ in 0..16 {
+        let Some(buffer) = allocate(driver, "another buffer", &wish)? else {
+            return Ok(not_offered());
+        };
+        demand_status("copyFrom", buffer.put(&one(), &[])?, NONE)?;
+        let request = in_buffer(sum_request()?, buffer.token, first);
+        let ended = Notified::new();
+        let callback = Some(Arc::clone(&ended));
+        let status = model.launch(driver.newest(), &request, ExecuteWishes::default(), callback)?;
+        drop(buffer);
+        demand_status("execute", status, NONE)?;
+        launched.push((request, ended));
+    }
+    for (request, ended) in launched {
+        let Ended { status, .. } = ended.only()?;
+        demand_status("an execution whose buffer was let go of", status, NONE)?;
+        let found = nnhal_hal::RequestBuilder::read_output(&request, 0)?;
+        demand!(found == sum(), "the sum is {found:?}");
+    }
     Ok(Verdict::Kept)
 }
 

@@ -217,10 +217,9 @@ impl E {
             Self::ReduceProd | Self::ReduceSum => (NUMBERS, reduce::FORM),
             Self::Argmax | Self::Argmin => (REDUCED, arg_min_max::FORMS),
             Self::TopkV2 => (ORDERED, top_k_v2::SIGNATURE.forms),
-            Self::TopK => (
-                ORDERED,
-                form!([INPUT, tensor_int32("k")] => [column("values"), INDEXES]),
-            ),
+            Self::TopK => {
+                (ORDERED, form!([INPUT, tensor_int32("k")] => [column("values"), INDEXES]))
+            }
             Self::Cumsum => (
                 NUMBERS,
                 form!([

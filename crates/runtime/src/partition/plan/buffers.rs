@@ -2,6 +2,7 @@
 
 use super::{Slot, SlotRole, Source, Step};
 use crate::devices::Device;
+use crate::memory::{LONGEST_KEPT, MOST_KEPT};
 use nnhal_hal::{Buffer, BufferDescription, BufferRole, PreparedModel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub(crate) struct DeviceBuffers {
     wanted: Vec<Wanted>,
+    /// Bytes of a set.
+    size: u64,
     /// Sets that no execution uses just now.
     free: Mutex<Vec<BufferSet>>,
 }
@@ -36,9 +39,12 @@ impl DeviceBuffers {
                 wanted.push(found);
             }
         }
-        let mut buffers = Self { wanted, free: Mutex::default() };
+        let mut buffers = Self { wanted, size: 0, free: Mutex::default() };
         let first = buffers.allocate();
         buffers.wanted.retain(|wanted| first.iter().any(|(slot, _)| *slot == wanted.slot));
+        let length =
+            |wanted: &Wanted| slots[wanted.slot].scratch.map_or(0, |(_, it)| u64::from(it));
+        buffers.size = buffers.wanted.iter().map(length).sum();
         buffers.give_back(first);
         buffers
     }
@@ -63,8 +69,14 @@ impl DeviceBuffers {
 
     /// Keeps them for the next execution.
     pub(crate) fn give_back(&self, set: BufferSet) {
-        if !set.is_empty() {
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(set);
+        if set.is_empty() {
+            return;
+        }
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        // One however long it is.
+        let most = if self.size <= LONGEST_KEPT { MOST_KEPT } else { 1 };
+        if free.len() < most {
+            free.push(set);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! [`Plan`]: what an execution does, step by step.
 
 pub(crate) mod buffers;
+mod when_wanted;
 
 use super::PlanOptions;
 use super::assign::{Doer, assign};
@@ -10,14 +11,18 @@ use super::extract::extract;
 use super::value::{Place, Pool, Value};
 use crate::devices::Device;
 use crate::error::{Error, Result};
-use crate::memory::{Direction, memory_error};
+use crate::memory::{Direction, IdleMemory, memory_error};
 use crate::model::Model;
 use crate::operand::{byte_size, is_fully_specified, is_tensor};
 use buffers::DeviceBuffers;
 use nnhal_hal::model::SubgraphName;
-use nnhal_hal::{Hints, Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
+use nnhal_hal::{
+    HalVersion, Hints, Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel,
+};
+use nnhal_ops::ValidModel;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+use when_wanted::WhenWanted;
 
 /// What an execution of a model does. Values that pass between steps, or in or out, have slots:
 /// first those of the inputs, then of the outputs, then others.
@@ -27,16 +32,21 @@ pub(crate) struct Plan {
     pub(crate) failure: Option<Error>,
     pub(crate) steps: Vec<Step>,
     pub(crate) slots: Vec<Slot>,
-    /// Bytes that all values of known size between steps take together.
-    scratch_size: u64,
-    /// Memory for them that no execution uses just now.
-    scratch: Mutex<Vec<nnhal_hal::Memory>>,
+    /// For the values of known size between steps, if there are any.
+    scratch: Option<Scratch>,
     /// Buffers for values that never leave their device.
     pub(crate) buffers: DeviceBuffers,
     /// What takes over where a device fails.
     fallback: Option<Fallback>,
     /// The device that does all of it, if there is one.
     only_device: Option<Device>,
+}
+
+/// Memory for the values of known size between steps.
+struct Scratch {
+    /// Bytes that all of them take together.
+    size: u64,
+    idle: IdleMemory,
 }
 
 /// A value that passes between steps, or in or out.
@@ -87,11 +97,13 @@ pub(crate) struct DeviceStep {
     pub(crate) outputs: Vec<usize>,
     pub(crate) prepared: Arc<dyn PreparedModel>,
     /// The same on the fallback device, once needed.
-    fallback: OnceLock<Result<Arc<dyn PreparedModel>>>,
+    fallback: WhenWanted<Arc<dyn PreparedModel>>,
+    /// The same for running it in the process, once needed.
+    in_process: WhenWanted<ValidModel>,
 }
 
 pub(crate) struct ControlStep {
-    operation: usize,
+    pub(crate) operation: usize,
     /// Of an IF.
     pub(crate) condition: Source,
     /// Then and else, or condition and body.
@@ -115,7 +127,7 @@ struct Fallback {
     device: Device,
     options: PlanOptions,
     /// The whole model on that device, once needed.
-    plan: OnceLock<Result<Box<Plan>>>,
+    plan: WhenWanted<Box<Plan>>,
 }
 
 impl Plan {
@@ -154,13 +166,12 @@ impl Plan {
             failure,
             steps: Vec::new(),
             slots: Vec::new(),
-            scratch_size: 0,
-            scratch: Mutex::default(),
+            scratch: None,
             buffers: DeviceBuffers::default(),
             fallback: fallback.map(|device| Fallback {
                 device: device.clone(),
                 options: PlanOptions { deadline: None, ..options.without_caching() },
-                plan: OnceLock::new(),
+                plan: WhenWanted::default(),
             }),
             only_device: None,
         };
@@ -267,8 +278,16 @@ impl Plan {
         };
         let (inputs, outputs) = (slots(inputs), slots(outputs));
         let device = device.clone();
-        let fallback = OnceLock::new();
-        Ok(DeviceStep { device, operations, part, inputs, outputs, prepared, fallback })
+        Ok(DeviceStep {
+            device,
+            operations,
+            part,
+            inputs,
+            outputs,
+            prepared,
+            fallback: WhenWanted::default(),
+            in_process: WhenWanted::default(),
+        })
     }
 
     fn control_step(
@@ -347,24 +366,21 @@ impl Plan {
                 end = u64::from(offset) + u64::from(size);
             }
         }
-        self.scratch_size = end;
+        // One of any length: plans with long values are not to make it anew each time.
+        self.scratch = (end > 0).then(|| Scratch { size: end, idle: IdleMemory::new(1) });
     }
 
     /// Memory for the values between steps, if there are any of known size.
     pub(crate) fn take_scratch(&self) -> Result<Option<nnhal_hal::Memory>> {
-        if self.scratch_size == 0 {
-            return Ok(None);
-        }
-        let free = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match free {
-            Some(memory) => Ok(Some(memory)),
-            None => crate::memory::allocate(self.scratch_size).map(Some),
-        }
+        let scratch = self.scratch.as_ref();
+        scratch.map(|Scratch { size, idle }| idle.take(*size, *size)).transpose()
     }
 
     /// Keeps the memory for the next execution.
     pub(crate) fn give_back_scratch(&self, memory: Option<nnhal_hal::Memory>) {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).extend(memory);
+        if let (Some(scratch), Some(memory)) = (&self.scratch, memory) {
+            scratch.idle.give_back(memory);
+        }
     }
 
     /// The only step, if it is a device's.
@@ -383,11 +399,11 @@ impl Plan {
         if is_there || self.model.has_foreign_operations() {
             return None;
         }
-        let plan = fallback.plan.get_or_init(|| {
+        let plan = fallback.plan.get_or_make(|| {
             let devices = std::slice::from_ref(&fallback.device);
             Self::new(&self.model, devices, None, &fallback.options).map(Box::new)
         });
-        Some(plan.as_ref().map(|plan| &**plan).map_err(Clone::clone))
+        Some(plan.map(|plan| &**plan))
     }
 
     fn find_only_device(&self) -> Option<Device> {
@@ -418,11 +434,19 @@ impl Plan {
         if step.device.is_same(&fallback.device) {
             return None;
         }
-        let prepared = step.fallback.get_or_init(|| {
+        Some(step.fallback.get_or_make(|| {
             let part = step.part.as_ref().unwrap_or(self.model.hal());
             prepare(&fallback.device, part, &fallback.options, None)
-        });
-        Some(prepared.as_ref().map_err(Clone::clone))
+        }))
+    }
+
+    /// A step's part for running it in the process, validated when first asked for.
+    pub(crate) fn step_in_process<'a>(&self, step: &'a DeviceStep) -> Result<&'a ValidModel> {
+        step.in_process.get_or_make(|| {
+            let part = step.part.as_ref().unwrap_or(self.model.hal());
+            let valid = nnhal_ops::validate(part, HalVersion::LATEST);
+            valid.map_err(|error| Error::failed(error.to_string()))
+        })
     }
 
     /// Channels for executions in close succession, by step. None where the step has loops: a channel
