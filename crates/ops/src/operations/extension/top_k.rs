@@ -11,22 +11,15 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
-use crate::extension::ExtensionOperation as E;
 use crate::operation::Operation;
 use crate::operations::top_k_v2::TopKV2;
 use crate::shape::Shape;
-use crate::signature::Signature;
-use nnhal_hal::OperationType;
 
 /// TOP_K.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TopK(TopKV2);
 
 impl Operation for TopK {
-    fn signature(_: OperationType) -> &'static Signature {
-        E::TopK.signature()
-    }
-
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         TopKV2::validate(call)?;
         let k = call.input(1);
