@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Bindings {
     inputs: Vec<BoundInput>,
     outputs: Vec<BoundOutput>,
+    /// Memory with a file behind it that outputs are in.
     written: Vec<MemoryView>,
     /// Counts copies of what is in files.
     charges: Vec<Charge>,
@@ -36,7 +37,7 @@ pub struct Region {
 #[derive(Debug, Clone)]
 pub struct BoundInput {
     operand_type: OperandType,
-    shape: Shape,
+    shape: Arc<Shape>,
     value: Option<Region>,
 }
 
@@ -47,7 +48,7 @@ pub struct BoundOutput {
     operand_type: OperandType,
     /// Bytes that an element takes, if that is known.
     element_size: Option<u32>,
-    shape: Shape,
+    shape: Arc<Shape>,
     place: Place,
     /// The client's memory, where the value is first written elsewhere.
     file: Option<Region>,
@@ -87,7 +88,7 @@ pub enum Destination {
 }
 
 impl Bindings {
-    /// `written` is the memory that outputs are in, each once.
+    /// `written` is the memory that outputs are in and that has to be [flushed](MemoryView::flush), each once.
     pub(crate) fn new(
         inputs: Vec<BoundInput>,
         outputs: Vec<BoundOutput>,
@@ -135,6 +136,22 @@ impl Bindings {
             .collect()
     }
 
+    /// [`Self::output_shapes`], for whoever asks once: the dimensions are not copied.
+    pub(crate) fn take_output_shapes(&mut self) -> Result<Vec<OutputShape>, DeliveryError> {
+        let shape = |output: &mut BoundOutput| {
+            let missing = DeliveryError::Missing { output: output.index };
+            let delivered = output.delivered.get_mut().ok_or(missing)?;
+            let OutputShape { dimensions, is_sufficient } = &mut delivered.shape;
+            let dimensions = match output.place {
+                // It is told what it holds afterwards.
+                Place::Buffer(_) => dimensions.clone(),
+                Place::Nowhere | Place::Client(_) => std::mem::take(dimensions),
+            };
+            Ok(OutputShape { dimensions, is_sufficient: *is_sufficient })
+        };
+        self.outputs.iter_mut().map(shape).collect()
+    }
+
     /// Copies inputs that are in files, and allocates memory for outputs that are, so that an engine, which
     /// holds a slot, does not wait for a file system; as long as the budget lasts.
     pub(crate) fn keep_files_out(
@@ -158,11 +175,14 @@ impl Bindings {
             *region = copy;
         }
         for output in &mut self.outputs {
+            if !matches!(&output.place, Place::Client(region) if region.is_slow()) {
+                continue;
+            }
             let size = output.size();
             let Place::Client(region) = &mut output.place else { continue };
             // Of one that may turn out too short the length counts.
             let length = region.length.min(size.unwrap_or(u64::MAX));
-            if region.is_slow() && length > 0 {
+            if length > 0 {
                 self.charges.push(ledger.charge(length, MemoryUse::Values)?);
                 output.file = Some(std::mem::replace(region, Region::allocate(length)?));
             }
@@ -319,11 +339,11 @@ impl Region {
 }
 
 impl BoundInput {
-    pub(crate) fn new(operand_type: OperandType, shape: Shape, region: Region) -> Self {
+    pub(crate) fn new(operand_type: OperandType, shape: Arc<Shape>, region: Region) -> Self {
         Self { operand_type, shape, value: Some(region) }
     }
 
-    pub(crate) fn omitted(operand_type: OperandType, shape: Shape) -> Self {
+    pub(crate) fn omitted(operand_type: OperandType, shape: Arc<Shape>) -> Self {
         Self { operand_type, shape, value: None }
     }
 
@@ -357,7 +377,7 @@ impl BoundOutput {
         index: usize,
         operand_type: OperandType,
         element_size: Option<u32>,
-        shape: Shape,
+        shape: Arc<Shape>,
         region: Region,
     ) -> Self {
         Self {
@@ -374,7 +394,7 @@ impl BoundOutput {
     pub(crate) fn in_buffer(
         index: usize,
         operand_type: OperandType,
-        shape: Shape,
+        shape: Arc<Shape>,
         buffer: Arc<ManagedBuffer>,
     ) -> Self {
         Self {
@@ -388,7 +408,7 @@ impl BoundOutput {
         }
     }
 
-    pub(crate) fn omitted(index: usize, operand_type: OperandType, shape: Shape) -> Self {
+    pub(crate) fn omitted(index: usize, operand_type: OperandType, shape: Arc<Shape>) -> Self {
         Self {
             index,
             operand_type,
@@ -456,7 +476,7 @@ impl BoundOutput {
         let output = self.index;
         let found = || Shape::known(dimensions.iter().copied());
         if !may_be(&self.shape, dimensions) {
-            let expected = self.shape.clone();
+            let expected = Shape::clone(&self.shape);
             return Err(DeliveryError::Shape { output, found: found(), expected });
         }
         let mut lengths = dimensions.iter().map(|length| u64::from(*length));

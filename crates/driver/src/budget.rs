@@ -40,12 +40,16 @@ impl Budget {
 
     /// The default loop timeout, and what is given.
     pub fn new(deadline: Option<Deadline>, priority: Priority) -> Self {
+        Self::of_client(Client::in_process(), deadline, priority)
+    }
+
+    fn of_client(client: Client, deadline: Option<Deadline>, priority: Priority) -> Self {
         Self {
             deadline,
             loop_timeout: loop_timeout(None),
             cancellation: None,
             priority,
-            client: Client::in_process(),
+            client,
             weights: None,
             is_preparing: false,
             slot: None,
@@ -54,11 +58,19 @@ impl Budget {
 
     /// What an execution may take.
     pub fn for_execution(options: &ExecutionOptions, priority: Priority) -> Self {
-        Self {
-            loop_timeout: loop_timeout(options.loop_timeout),
-            cancellation: options.cancellation.clone(),
-            ..Self::new(options.deadline, priority)
-        }
+        Self::for_execution_of(Client::in_process(), options, priority)
+    }
+
+    /// What an execution of this client may take.
+    pub(crate) fn for_execution_of(
+        client: Client,
+        options: &ExecutionOptions,
+        priority: Priority,
+    ) -> Self {
+        let mut budget = Self::of_client(client, options.deadline, priority);
+        budget.loop_timeout = loop_timeout(options.loop_timeout);
+        budget.cancellation.clone_from(&options.cancellation);
+        budget
     }
 
     /// The same with another time for each WHILE, clamped to what the interface

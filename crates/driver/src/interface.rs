@@ -15,6 +15,7 @@ use nnhal_hal::{
 };
 use nnhal_ops::{Shape, ValidModel};
 use pools::{Pool, Pools};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many prepared models there have been.
@@ -27,6 +28,8 @@ pub struct Interface {
     version: HalVersion,
     inputs: Vec<Operand>,
     outputs: Vec<Operand>,
+    /// By input and by output, what the model says of the shape: that of an argument for which the request says nothing.
+    declared: [Vec<Arc<Shape>>; 2],
     extension_types: ExtensionTypes,
     owner: Owner,
 }
@@ -59,14 +62,24 @@ impl Interface {
     pub(crate) fn new(version: HalVersion, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Self {
         let number = PREPARED_MODELS.fetch_add(1, Ordering::Relaxed);
         let (extension_types, owner) = (ExtensionTypes::default(), Owner::none());
-        Self { number, version, inputs, outputs, extension_types, owner }
+        let declared = Default::default();
+        Self { number, version, inputs, outputs, declared, extension_types, owner }
+            .with_declared_shapes()
     }
 
     /// The same with what the device says of extensions' types: requests must keep to that
     /// (contract: EXT-5). Without, arguments of such types pass whatever their sizes.
     #[must_use]
     pub fn with_extension_types(self, extension_types: ExtensionTypes) -> Self {
-        Self { extension_types, ..self }
+        Self { extension_types, ..self }.with_declared_shapes()
+    }
+
+    fn with_declared_shapes(mut self) -> Self {
+        let declared = |operands: &[Operand]| {
+            operands.iter().map(|operand| Arc::new(self.declared_shape(operand))).collect()
+        };
+        self.declared = [declared(&self.inputs), declared(&self.outputs)];
+        self
     }
 
     /// The same for a prepared model of this owner, whose tokens requests may name.
@@ -110,7 +123,7 @@ impl Interface {
         for (index, (argument, operand)) in request.outputs.iter().zip(&self.outputs).enumerate() {
             outputs.push(self.bind_output(index, argument, operand, &mut pools, used_for)?);
         }
-        Ok(Bindings::new(inputs, outputs, pools.written()))
+        Ok(Bindings::new(inputs, outputs, pools.into_written()))
     }
 
     /// Forgets what the buffers that a request writes hold.
@@ -153,7 +166,7 @@ impl Interface {
                     return Err(RequestError::Length {
                         subject,
                         operand_type,
-                        shape,
+                        shape: Shape::clone(&shape),
                         found,
                         expected,
                     });
@@ -165,7 +178,7 @@ impl Interface {
                 let waits = used_for == UsedFor::WaitingExecution;
                 let value = pools.read_buffer(subject, argument, buffer, role, &shape, waits)?;
                 Ok(match value {
-                    Some((shape, region)) => BoundInput::new(operand_type, shape, region),
+                    Some((shape, region)) => BoundInput::new(operand_type, Arc::new(shape), region),
                     None => BoundInput::omitted(operand_type, shape),
                 })
             }
@@ -201,7 +214,7 @@ impl Interface {
                     return Err(RequestError::Length {
                         subject,
                         operand_type,
-                        shape,
+                        shape: Shape::clone(&shape),
                         found,
                         expected,
                     });
@@ -212,9 +225,17 @@ impl Interface {
             Pool::Buffer(buffer) => {
                 let role = Role { model: self.number, direction: Direction::Output, index };
                 let shape = pools.write_buffer(subject, argument, &buffer, role, &shape)?;
-                Ok(BoundOutput::in_buffer(index, operand_type, shape, buffer))
+                Ok(BoundOutput::in_buffer(index, operand_type, Arc::new(shape), buffer))
             }
         }
+    }
+
+    /// What the model says of an argument's shape.
+    fn declared_shape(&self, operand: &Operand) -> Shape {
+        if self.extension_types.is_tensor(operand.operand_type) == Some(false) {
+            return Shape::known([]);
+        }
+        Shape::of_model(&operand.dimensions)
     }
 
     /// What model and request say together (contract: REQ-2, REQ-6).
@@ -223,8 +244,12 @@ impl Interface {
         subject: Subject,
         argument: &RequestArgument,
         operand: &Operand,
-    ) -> Result<Shape, RequestError> {
+    ) -> Result<Arc<Shape>, RequestError> {
         let found = &argument.dimensions;
+        let declared = match subject {
+            Subject::Input(index) => &self.declared[0][index],
+            Subject::Output(index) => &self.declared[1][index],
+        };
         if argument.has_no_value {
             let with = |found| RequestError::LeftOutWith { subject, found };
             if argument.location != DataLocation::default() {
@@ -234,13 +259,16 @@ impl Interface {
                 return Err(with("dimensions"));
             }
         }
-        let contradiction =
-            |expected| Err(RequestError::Dimensions { subject, found: found.clone(), expected });
-        if self.extension_types.is_tensor(operand.operand_type) == Some(false) {
-            let scalar = Shape::known([]);
-            return if found.is_empty() { Ok(scalar) } else { contradiction(scalar) };
+        if found.is_empty() {
+            return Ok(Arc::clone(declared));
         }
-        let of_model = Shape::of_model(&operand.dimensions);
+        let contradiction = || {
+            let expected = Shape::clone(declared);
+            Err(RequestError::Dimensions { subject, found: found.clone(), expected })
+        };
+        if self.extension_types.is_tensor(operand.operand_type) == Some(false) {
+            return contradiction();
+        }
         // What the model says must be repeated where the request says anything: a 0 there is no "as
         // the model", it contradicts.
         let repeats_model = operand
@@ -248,12 +276,9 @@ impl Interface {
             .iter()
             .zip(found)
             .all(|(model, request)| *model == 0 || model == request);
-        if found.is_empty() {
-            return Ok(of_model);
-        }
-        match of_model.merge(&Shape::of_model(found)) {
-            Some(shape) if repeats_model => Ok(shape),
-            _ => contradiction(of_model),
+        match declared.merge(&Shape::of_model(found)) {
+            Some(shape) if repeats_model => Ok(Arc::new(shape)),
+            _ => contradiction(),
         }
     }
 

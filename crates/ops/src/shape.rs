@@ -78,11 +78,14 @@ impl Shape {
 
     /// Number of elements, if all lengths are known and the product fits.
     pub fn element_count(&self) -> Option<u64> {
-        let lengths = self.to_known()?;
-        if lengths.contains(&0) {
+        let lengths = self.lengths()?;
+        if lengths.contains(&None) {
+            return None;
+        }
+        if lengths.contains(&Some(0)) {
             return Some(0);
         }
-        lengths.into_iter().map(u64::from).try_fold(1, u64::checked_mul)
+        lengths.iter().flatten().map(|length| u64::from(*length)).try_fold(1, u64::checked_mul)
     }
 
     /// What both know together; `None` if they contradict each other.

@@ -11,14 +11,16 @@ use std::sync::Arc;
 
 /// The pools of a request, and what has been bound of them.
 pub(super) struct Pools<'a> {
-    pools: Vec<Pool<'a>>,
-    /// For each pool whether an output is in it.
-    written: Vec<bool>,
+    pools: &'a [RequestMemoryPool],
+    /// What the pools that are tokens stand for, by their indexes.
+    named: Vec<(usize, Arc<ManagedBuffer>)>,
+    /// The memory that outputs are in and that has to be flushed, each once.
+    written: Vec<MemoryView>,
     buffers: Vec<Arc<ManagedBuffer>>,
 }
 
 /// The place of an argument.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Pool<'a> {
     /// In shared memory.
     Memory(&'a Memory),
@@ -33,18 +35,22 @@ impl<'a> Pools<'a> {
         version: HalVersion,
         owner: &Owner,
     ) -> Result<Self, RequestError> {
-        let check = |(index, pool): (usize, &'a RequestMemoryPool)| match pool {
-            RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
-                Err(RequestError::PoolKind { pool: index, kind: memory.kind(), version })
+        // Requests of tokens are few: for all others nothing is allocated here.
+        let mut named = Vec::new();
+        for (index, pool) in pools.iter().enumerate() {
+            match pool {
+                RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
+                    let kind = memory.kind();
+                    return Err(RequestError::PoolKind { pool: index, kind, version });
+                }
+                RequestMemoryPool::Memory(_) => {}
+                RequestMemoryPool::Token(token) => match tokens::find(*token, owner) {
+                    Some(buffer) => named.push((index, buffer)),
+                    None => return Err(RequestError::UnknownToken { pool: index, token: *token }),
+                },
             }
-            RequestMemoryPool::Memory(memory) => Ok(Pool::Memory(memory)),
-            RequestMemoryPool::Token(token) => tokens::find(*token, owner)
-                .map(Pool::Buffer)
-                .ok_or(RequestError::UnknownToken { pool: index, token: *token }),
-        };
-        let pools = pools.iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
-        let written = vec![false; pools.len()];
-        Ok(Self { pools, written, buffers: Vec::new() })
+        }
+        Ok(Self { pools, named, written: Vec::new(), buffers: Vec::new() })
     }
 
     /// The pool that an argument names (contract: REQ-3).
@@ -54,7 +60,15 @@ impl<'a> Pools<'a> {
         argument: &RequestArgument,
     ) -> Result<Pool<'a>, RequestError> {
         let found = argument.location.pool_index;
-        let pool = self.pools.get(found as usize).cloned();
+        let index = found as usize;
+        let pool = match self.pools.get(index) {
+            Some(RequestMemoryPool::Memory(memory)) => Some(Pool::Memory(memory)),
+            Some(RequestMemoryPool::Token(_)) => {
+                let named = self.named.binary_search_by_key(&index, |(index, _)| *index);
+                named.ok().map(|at| Pool::Buffer(Arc::clone(&self.named[at].1)))
+            }
+            None => None,
+        };
         pool.ok_or(RequestError::NoSuchPool { subject, found, pools: self.pools.len() })
     }
 
@@ -84,11 +98,14 @@ impl<'a> Pools<'a> {
         memory: &Memory,
     ) -> Result<Region, RequestError> {
         let region = Self::region(subject, location, memory)?;
-        let pool = location.pool_index;
-        if !region.view().is_writable() {
-            return Err(RequestError::ReadOnly { subject, pool });
+        let view = region.view();
+        if !view.is_writable() {
+            return Err(RequestError::ReadOnly { subject, pool: location.pool_index });
         }
-        self.written[pool as usize] = true;
+        // Behind what is mapped there is no file.
+        if !view.is_mapped() && !self.written.iter().any(|written| written.is_same(view)) {
+            self.written.push(view.clone());
+        }
         Ok(region)
     }
 
@@ -150,14 +167,9 @@ impl<'a> Pools<'a> {
         combined.ok_or(RequestError::BufferShape { subject, found: shape.clone(), expected })
     }
 
-    /// Views of the memory that outputs are in.
-    pub(super) fn written(&self) -> Vec<MemoryView> {
-        let written = self.pools.iter().zip(&self.written).filter(|(_, written)| **written);
-        let views = written.filter_map(|(pool, _)| match pool {
-            Pool::Memory(memory) => memory.view().ok(),
-            Pool::Buffer(_) => None,
-        });
-        views.collect()
+    /// The memory that outputs are in and that has to be flushed.
+    pub(super) fn into_written(self) -> Vec<MemoryView> {
+        self.written
     }
 }
 

@@ -212,13 +212,13 @@ impl Task {
         let bindings = self.prepared.interface().bind(&self.request, UsedFor::FencedExecution)?;
         let budget = self.prepared.budget(&self.options);
         let budget = budget.until(self.deadline_after(last_signalled));
-        let computed = self.prepared.compute(bindings, budget, &self.options.hints, None);
+        let computed = self.prepared.compute(bindings, budget, &self.options, None);
         let (_, on_device) = computed.map_err(|failed| failed.error)?;
         if !self.options.measure {
             return Ok((Timing::NONE, Timing::NONE));
         }
         let timing =
-            |in_driver| Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) };
+            |in_driver| Timing { time_on_device: on_device, time_in_driver: Some(in_driver) };
         Ok((timing(self.called.elapsed()), timing(last_signalled.elapsed())))
     }
 }

@@ -19,7 +19,7 @@ use fenced::Pending;
 use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
     Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, Hints, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
+    FencedExecution, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -138,7 +138,7 @@ impl Prepared {
     }
 
     fn budget_at(&self, options: &ExecutionOptions, priority: Priority) -> Budget {
-        Budget::for_execution(options, priority).with_client(self.0.client.clone())
+        Budget::for_execution_of(self.0.client.clone(), options, priority)
     }
 
     /// As [`PreparedModel::execute`], with a priority of this execution alone.
@@ -174,29 +174,25 @@ impl Prepared {
         budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<Execution, ExecutionError> {
-        let called = Instant::now();
+        // Looking at the clock takes as long as ten operations on memory: tiny networks would notice.
+        let called = options.measure.then(Instant::now);
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
-        let (output_shapes, on_device) =
-            self.compute(bindings, budget, &options.hints, observer)?;
-        let timing = if options.measure {
-            let in_driver = called.elapsed();
-            Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) }
-        } else {
-            Timing::NONE
-        };
+        let (output_shapes, on_device) = self.compute(bindings, budget, options, observer)?;
+        let in_driver = called.map(|called| called.elapsed());
+        let timing = Timing { time_on_device: on_device, time_in_driver: in_driver };
         Ok(Execution { output_shapes, timing })
     }
 
     /// Runs the program when it gets a slot, and settles what has become of buffers. The time is the
-    /// program's.
+    /// program's, if the options want it.
     pub(crate) fn compute(
         &self,
         bindings: Bindings,
         budget: Budget,
-        hints: &Hints,
+        options: &ExecutionOptions,
         observer: Option<&dyn Observer>,
-    ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
+    ) -> Result<(Vec<OutputShape>, Option<Duration>), ExecutionError> {
         // From here on every failure is the execution's, also one that never gets a slot.
         let mut execution = Outputs { bindings, hold_values: false };
         let _held = self.0.client.hold(Holding::Executions, 1).map_err(Error::from)?;
@@ -207,14 +203,14 @@ impl Prepared {
         // before the program is let go of.
         let program = self.0.program().filter(|_| !self.0.client.has_left());
         let program = program.ok_or(Interruption::Cancelled).map_err(EngineError::from)?;
-        let launched = Instant::now();
+        let launched = options.measure.then(Instant::now);
         let span = tracing::debug_span!("execute").entered();
-        program.run(bindings, &RunContext { budget: &budget, observer, hints })?;
+        program.run(bindings, &RunContext { budget: &budget, observer, hints: &options.hints })?;
         drop(span);
-        let on_device = launched.elapsed();
+        let on_device = launched.map(|launched| launched.elapsed());
         // Others may compute while outputs are written into files.
         drop(budget);
-        let output_shapes = conclude(bindings)?;
+        let output_shapes = conclude(&mut execution.bindings)?;
         execution.hold_values = true;
         Ok((output_shapes, on_device))
     }
@@ -238,8 +234,8 @@ impl Drop for Outputs {
 }
 
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
-fn conclude(bindings: &Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
-    let output_shapes = bindings.output_shapes().map_err(EngineError::from)?;
+fn conclude(bindings: &mut Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
+    let output_shapes = bindings.take_output_shapes().map_err(EngineError::from)?;
     bindings.write_files().map_err(EngineError::from)?;
     bindings.flush().map_err(EngineError::from)?;
     if output_shapes.iter().all(|shape| shape.is_sufficient) {
