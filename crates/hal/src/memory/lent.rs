@@ -9,6 +9,9 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+/// As many bytes are copied before others who wait for the lock would sleep: noting who copies them would take longer.
+const FEW_BYTES: usize = 4096;
+
 /// The bytes, as long as they are lent.
 #[derive(Debug)]
 pub(super) struct Lent {
@@ -80,6 +83,13 @@ impl Lent {
 
     /// Copies out.
     pub(super) fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
+        if destination.len() <= FEW_BYTES {
+            let accesses = self.accesses();
+            self.check(&accesses, offset, destination.len(), false)?;
+            // SAFETY: as below; with the lock held no loan ends and nothing is borrowed.
+            unsafe { copy::out_of(self.at(offset), destination) };
+            return Ok(());
+        }
         let access = self.begin(offset, destination.len(), false)?;
         // SAFETY: `begin` checked the range, whose owner vouches for it until the access is over, and that no one
         // has a reference to it: `destination` is elsewhere.
@@ -89,6 +99,13 @@ impl Lent {
 
     /// Copies in. The loan must allow it, which the view has checked.
     pub(super) fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
+        if source.len() <= FEW_BYTES {
+            let accesses = self.accesses();
+            self.check(&accesses, offset, source.len(), false)?;
+            // SAFETY: as below; with the lock held no loan ends and nothing is borrowed.
+            unsafe { copy::into(source, self.at(offset)) };
+            return Ok(());
+        }
         let access = self.begin(offset, source.len(), false)?;
         // SAFETY: as in `read`; the view has checked that writing is allowed.
         unsafe { copy::into(source, access.first()) };
@@ -114,6 +131,21 @@ impl Lent {
         is_borrow: bool,
     ) -> Result<Running<'_>, MemoryError> {
         let mut accesses = self.accesses();
+        let range = self.check(&accesses, offset, length, is_borrow)?;
+        accesses.last += 1;
+        let number = accesses.last;
+        accesses.running.push(Access { number, range, is_borrow });
+        Ok(Running { lent: self, number, offset })
+    }
+
+    /// Whether `length` bytes at `offset` can be accessed now, as long as the lock is held.
+    fn check(
+        &self,
+        accesses: &Accesses,
+        offset: usize,
+        length: usize,
+        is_borrow: bool,
+    ) -> Result<Range<usize>, MemoryError> {
         if accesses.has_ended {
             return Err(MemoryError::Forbidden("accessed: whoever lent it has taken it back"));
         }
@@ -129,10 +161,7 @@ impl Lent {
         if accesses.running.iter().any(collides) {
             return Err(MemoryError::Forbidden("accessed while somebody has borrowed it"));
         }
-        accesses.last += 1;
-        let number = accesses.last;
-        accesses.running.push(Access { number, range: offset..end, is_borrow });
-        Ok(Running { lent: self, number, offset })
+        Ok(offset..end)
     }
 
     fn finish(&self, number: u64) {
@@ -147,7 +176,8 @@ impl Lent {
 
     /// Where the byte at `offset` is, which is within them.
     fn at(&self, offset: usize) -> *mut u8 {
-        // SAFETY: the callers have been given an access to it by `begin`, which checked that.
+        // SAFETY: the callers have been given an access to it by `begin`, or hold the lock, and `check` has found it to be
+        // within.
         unsafe { self.first.as_ptr().add(offset) }
     }
 }
