@@ -10,13 +10,14 @@ use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
 use crate::quantization::{Activations, Signedness, Weights};
 use crate::reduction::{
-    ArgExtreme, Normalization, Reduce, ReduceStored, Reduction, RowNormalization, StoredReduction,
-    arg_extreme, instance_normalization, local_response_normalization,
+    ArgExtreme, CumulativeSum, IntegerReduction, Normalization, Order, Reduce, ReduceIntegers,
+    ReduceStored, Reduction, RowNormalization, StoredReduction, arg_extreme,
+    instance_normalization, local_response_normalization,
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
 use crate::{
-    Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines, OneInput, Preparation,
-    PreparedKernel, Requantization, Team, TooLarge,
+    ElementType, Epilogue, Image, ImageKernel, ImageMut, Images, InstructionSet, Lines,
+    MOST_WRITTEN, OneInput, Operands, Preparation, PreparedKernel, Requantization, Team, TooLarge,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,6 +51,14 @@ fn asks(what: &str, mut kernel: impl FnMut(&mut Team)) {
         let found = questions.into_inner();
         assert!(found <= 2 * threads, "{what}: {found} questions after the end");
     }
+}
+
+/// Runs a kernel of one input, one output and no scratch memory.
+fn run_prepared(kernel: &dyn PreparedKernel, team: &mut Team, input: &[u8], output: &mut [u8]) {
+    let inputs: &[&[u8]] = &[input];
+    let mut written: [&mut [u8]; MOST_WRITTEN] = Default::default();
+    written[0] = output;
+    kernel.run_on(team, Operands::new(&inputs, written)).expect("values that it takes");
 }
 
 fn floats() -> (Vec<f32>, Vec<f32>) {
@@ -90,6 +99,14 @@ fn reductions_to_few() {
             let kernel = Reduce::prepare(set, reduction, &lengths, &[reduced]);
             asks("reduction", |team| kernel.run(team, &input, output));
         }
+        let (integers, mut results) = (vec![3_i32; LENGTH], vec![0_i32; kept]);
+        let integers = bytemuck::cast_slice(&integers);
+        for reduction in [IntegerReduction::Sum, IntegerReduction::Mean] {
+            let elements = ElementType::I32;
+            let kernel = ReduceIntegers::prepare(set, reduction, elements, &lengths, &[reduced]);
+            let results = bytemuck::cast_slice_mut(&mut results);
+            asks("integers", |team| run_prepared(&kernel, team, integers, results));
+        }
         let mean = StoredReduction::Mean { zero_point: 0 };
         let kernel = ReduceStored::prepare(set, mean, &lengths, &[reduced]);
         // Along a row there are no more of them than in a moment.
@@ -97,6 +114,17 @@ fn reductions_to_few() {
             let (bytes, mut means) = (vec![3_u8; LENGTH], vec![0; kept]);
             asks("bytes", |team| kernel.run(team, &bytes, &mut means));
         }
+    }
+}
+
+#[test]
+fn cumulative_sums() {
+    let (input, mut output) = floats();
+    let (input, output) = (bytemuck::cast_slice(&input), bytemuck::cast_slice_mut(&mut output));
+    for sizes in [[1, LENGTH, 1], [1, LENGTH / 2, 2], [1, 2, LENGTH / 2]] {
+        let order = Order { exclusive: false, reverse: true };
+        let kernel = CumulativeSum::prepare(InstructionSet::best(), ElementType::F32, sizes, order);
+        asks("cumulative sum", |team| run_prepared(&kernel, team, input, output));
     }
 }
 

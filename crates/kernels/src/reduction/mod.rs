@@ -2,7 +2,9 @@
 
 mod along;
 mod arg;
+mod cumulative;
 mod fold;
+mod integers;
 mod normalization;
 mod stored;
 mod sum;
@@ -12,6 +14,8 @@ mod vectors;
 
 pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
 pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
+pub use cumulative::{CumulativeSum, Order};
+pub use integers::{IntegerReduction, ReduceIntegers};
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,
 };
@@ -111,5 +115,19 @@ impl Axes {
 /// Where the element of that number is, counted along the axes.
 #[inline(always)]
 fn offset(axes: &[Axis], number: usize) -> usize {
+    // Most are one axis or none, for which nothing has to be divided.
+    match axes {
+        [] => return 0,
+        [axis] if number < axis.length => return number * axis.stride,
+        _ => {}
+    }
     offset_along(axes.iter().map(|axis| (axis.length, axis.stride)), number)
+}
+
+/// The innermost one of axes, and those around it.
+fn split(axes: &[Axis]) -> (Axis, &[Axis]) {
+    match axes.split_last() {
+        Some((inner, outer)) => (*inner, outer),
+        None => (Axis { length: 1, stride: 0 }, &[]),
+    }
 }

@@ -1,9 +1,9 @@
 //! [`Vectors`]: sums and extremes of floats and of bytes, in vectors.
 
-use super::{Axes, Axis, offset};
+use super::{Axes, offset, split};
 use crate::InstructionSet;
 use crate::team::{BLOCK, Pace, Team};
-use crate::vector::{Byte, Isa, Kernel, Simd, Stored};
+use crate::vector::{Byte, Isa, Kernel, Simd, Stored, load_bytes_or};
 
 /// What elements become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,9 +122,7 @@ impl<T: Byte> Element for T {
         if from.len() == S::LANES {
             return Stored::load(simd, from);
         }
-        let mut all = [<Self as Element>::nothing(WHAT); 16];
-        all[..from.len()].copy_from_slice(from);
-        Stored::load(simd, &all)
+        load_bytes_or(simd, from, <Self as Element>::nothing(WHAT))
     }
 
     #[inline(always)]
@@ -219,14 +217,6 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Kernel for Part<'_, E, U, F> {
     }
 }
 
-/// The innermost one of axes, and those around it.
-fn split(axes: &[Axis]) -> (Axis, &[Axis]) {
-    match axes.split_last() {
-        Some((inner, outer)) => (*inner, outer),
-        None => (Axis { length: 1, stride: 0 }, &[]),
-    }
-}
-
 impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
@@ -237,10 +227,24 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
             for (index, output) in output.iter_mut().enumerate() {
                 let start = offset(&axes.kept, first + index);
                 let mut all = E::load_partial::<S, WHAT>(simd, &[]);
-                for number in 0..axes.count.checked_div(row.length).unwrap_or(0) {
-                    let start = start + offset(outer, number);
-                    let row = &input[start..start + row.length];
-                    all = E::combine::<S, WHAT>(simd, all, along::<S, E, WHAT>(simd, row, pace));
+                let rows = axes.count.checked_div(row.length).unwrap_or(0);
+                if row.length <= S::LANES {
+                    // Nothing is asked between them, so that what they become stays in a register.
+                    for block in pace.blocks(rows, row.length) {
+                        for number in block {
+                            let start = start + offset(outer, number);
+                            let row = &input[start..start + row.length];
+                            let row = E::load_partial::<S, WHAT>(simd, row);
+                            all = E::combine::<S, WHAT>(simd, all, row);
+                        }
+                    }
+                } else {
+                    for number in 0..rows {
+                        let start = start + offset(outer, number);
+                        let row = &input[start..start + row.length];
+                        let row = along::<S, E, WHAT>(simd, row, pace);
+                        all = E::combine::<S, WHAT>(simd, all, row);
+                    }
                 }
                 *output = finish(E::across_lanes::<S, WHAT>(simd, all));
             }

@@ -156,6 +156,7 @@ fn one(
             Ok(fourier::part(builder, node, 0))
         }
         AnyOperation::Convert(it) => conversion::cast(builder, node, it.saturates),
+        AnyOperation::CumulativeSum(it) => reduction::cumulative_sum(builder, node, it),
         AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
         AnyOperation::Dequantize(_) => conversion::dequantizing(builder, node, preparation),
         AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
