@@ -4,12 +4,15 @@ use crate::InstructionSet;
 use crate::prepared::OneInput;
 use crate::sharing::{ELEMENTS_OF_TASK, for_each_slice_along};
 use crate::team::{Pace, Team};
-use crate::vector::{Byte, Isa, Kernel, Simd, functions, load_bytes_partial, store_bytes_partial};
+use crate::vector::{
+    Byte, Isa, Kernel, Simd, functions, load_bytes_or, load_bytes_partial, store_bytes_partial,
+};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Rows of no more elements take less time one by one than as a part of a vector.
+/// Rows of no more elements take less time one by one than as a part of two vectors, and of one.
 const SHORT_ROW: usize = 12;
+const SHORTEST_ROW: usize = 5;
 
 /// Prepared SOFTMAX of `u8` or `i8` tensors; the output has scale 1/256 and the type's least number
 /// as zero point.
@@ -34,7 +37,8 @@ impl<T: Byte> OneInput for QuantizedSoftmax<T> {
 
     fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         let [_, length, inner] = self.sizes;
-        let is_row = inner == 1 && length > SHORT_ROW;
+        let is_one_vector = length > SHORTEST_ROW && length <= self.isa.lanes();
+        let is_row = inner == 1 && (length > SHORT_ROW || is_one_vector);
         let work = |input: &[T], output: &mut [T], pace: &mut Pace<'_>| match is_row {
             true => self.isa.run(Row { step: self.step, input, output, pace }),
             false => self.slice(input, output, pace),
@@ -102,6 +106,9 @@ impl<T: Byte> Kernel for Row<'_, '_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        if self.input.len() <= S::LANES {
+            return self.one_vector(simd);
+        }
         let Self { step, input, output, pace } = self;
         let whole = input.len() - input.len() % S::LANES;
         let ((input, last), (output, last_output)) =
@@ -129,12 +136,12 @@ impl<T: Byte> Kernel for Row<'_, '_, T> {
                 sums[0] = simd.add(sums[0], powers.of(simd, T::load(simd, single)));
             }
         }
-        let mut of_last = [0.0; 16];
-        simd.store(powers.of(simd, load_bytes_partial(simd, last)), &mut of_last);
-        // Only those count that are there.
-        of_last[last.len()..].fill(0.0);
-        let sum = simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.load(&of_last)));
-        let factor = simd.splat(256.0 / sum);
+        let mut sums = simd.add(sums[0], sums[1]);
+        if !last.is_empty() {
+            let of_last = powers.of(simd, load_bytes_partial(simd, last));
+            sums = simd.add(sums, first(simd, of_last, last.len()));
+        }
+        let factor = simd.splat(256.0 / simd.sum(sums));
         for block in pace.blocks(whole, 1) {
             let outputs = output[block.clone()].chunks_exact_mut(S::LANES);
             for (input, output) in input[block].chunks_exact(S::LANES).zip(outputs) {
@@ -142,9 +149,51 @@ impl<T: Byte> Kernel for Row<'_, '_, T> {
                 T::store(simd, stored::<S, T>(simd, power, factor), output);
             }
         }
-        let power = powers.of(simd, load_bytes_partial(simd, last));
-        store_bytes_partial(simd, stored::<S, T>(simd, power, factor), last_output);
+        if !last.is_empty() {
+            let power = powers.of(simd, load_bytes_partial(simd, last));
+            store_bytes_partial(simd, stored::<S, T>(simd, power, factor), last_output);
+        }
     }
+}
+
+impl<T: Byte> Row<'_, '_, T> {
+    /// Elements that fit into a vector, whose powers are computed once.
+    #[inline(always)]
+    fn one_vector<S: Simd>(self, simd: S) {
+        let Self { step, input, output, .. } = self;
+        let is_whole = input.len() == S::LANES;
+        let elements = if is_whole {
+            T::load(simd, input)
+        } else {
+            load_bytes_or(simd, input, T::nearest(T::RANGE.0))
+        };
+        let mut lanes = [T::RANGE.0; 16];
+        simd.istore(elements, &mut lanes);
+        let mut greatest = T::RANGE.0;
+        for lane in lanes {
+            greatest = greatest.max(lane);
+        }
+        let powers = Powers::<S> { greatest: simd.isplat(greatest), step: simd.splat(step) };
+        let mut power = powers.of(simd, elements);
+        if !is_whole {
+            power = first(simd, power, input.len());
+        }
+        let factor = simd.splat(256.0 / simd.sum(power));
+        let steps = stored::<S, T>(simd, power, factor);
+        if is_whole {
+            T::store(simd, steps, output);
+        } else {
+            store_bytes_partial(simd, steps, output);
+        }
+    }
+}
+
+/// The first powers, and 0 for lanes that stand for no element.
+#[inline(always)]
+fn first<S: Simd>(simd: S, powers: S::F, count: usize) -> S::F {
+    let mut lanes = [0.0; 16];
+    simd.store(powers, &mut lanes);
+    simd.load_partial(&lanes[..count], 0.0)
 }
 
 /// What powers are of.

@@ -304,9 +304,18 @@ byte!(i8, load_i8, store_i8, store_four_i8);
 /// [`Stored::load`] of as many elements as there are; the other lanes are 0.
 #[inline(always)]
 pub(crate) fn load_bytes_partial<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I {
-    let mut all = [T::zeroed(); 16];
-    all[..from.len()].copy_from_slice(from);
-    T::load(simd, &all)
+    load_bytes_or(simd, from, T::zeroed())
+}
+
+/// [`Stored::load`] of as many elements as there are, at most 16; the other lanes are `fill`.
+#[inline(always)]
+pub(crate) fn load_bytes_or<S: Simd, T: Byte>(simd: S, from: &[T], fill: T) -> S::I {
+    let bytes: &[u8] = bytemuck::cast_slice(from);
+    let mut all = few_bytes(bytes);
+    if let (0..16, [fill]) = (bytes.len(), bytemuck::cast_slice(&[fill])) {
+        all |= u128::from_le_bytes([*fill; 16]) << (8 * bytes.len());
+    }
+    T::load(simd, bytemuck::cast_slice(&all.to_le_bytes()))
 }
 
 /// [`Stored::store`] to as many elements as there are.
@@ -314,5 +323,59 @@ pub(crate) fn load_bytes_partial<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I 
 pub(crate) fn store_bytes_partial<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
     let mut all = [T::zeroed(); 16];
     T::store(simd, value, &mut all);
-    to.copy_from_slice(&all[..to.len()]);
+    let [bytes] = bytemuck::cast([all]);
+    put_few_bytes(u128::from_le_bytes(bytes), bytemuck::cast_slice_mut(to));
+}
+
+/// At most 16 bytes as a number, the first one lowest: calling a function that copies any number of them takes as long as
+/// all that is done with them.
+///
+/// # Panics
+/// If there are more.
+#[inline(always)]
+fn few_bytes(from: &[u8]) -> u128 {
+    let count = from.len();
+    assert!(count <= 16, "{count} bytes");
+    if let (Some(first), Some(last)) = (from.first_chunk(), from.last_chunk()) {
+        // What both have is the same.
+        let last = u128::from(u64::from_le_bytes(*last)) << (8 * (count - 8));
+        return u128::from(u64::from_le_bytes(*first)) | last;
+    }
+    if let (Some(first), Some(last)) = (from.first_chunk(), from.last_chunk()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (count - 4));
+        return (u64::from(u32::from_le_bytes(*first)) | last).into();
+    }
+    let mut all = 0;
+    for (index, byte) in from.iter().enumerate() {
+        all |= u32::from(*byte) << (8 * index);
+    }
+    all.into()
+}
+
+/// The first bytes of a number that [`few_bytes`] gives.
+///
+/// # Panics
+/// If there are more than 16.
+#[allow(clippy::cast_possible_truncation)] // Bytes of a number.
+#[inline(always)]
+fn put_few_bytes(bytes: u128, to: &mut [u8]) {
+    let count = to.len();
+    assert!(count <= 16, "{count} bytes");
+    if let Some(first) = to.first_chunk_mut() {
+        *first = (bytes as u64).to_le_bytes();
+        if let Some(last) = to.last_chunk_mut() {
+            *last = ((bytes >> (8 * (count - 8))) as u64).to_le_bytes();
+        }
+        return;
+    }
+    if let Some(first) = to.first_chunk_mut() {
+        *first = (bytes as u32).to_le_bytes();
+        if let Some(last) = to.last_chunk_mut() {
+            *last = ((bytes >> (8 * (count - 4))) as u32).to_le_bytes();
+        }
+        return;
+    }
+    for (index, byte) in to.iter_mut().enumerate() {
+        *byte = (bytes >> (8 * index)) as u8;
+    }
 }

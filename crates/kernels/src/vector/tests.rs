@@ -271,3 +271,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn few_bytes_are_what_is_there_and_nothing_beside_them() {
+    for count in 0..=16_usize {
+        let from: Vec<i8> = (0..16).map(|index| index * 7 - 50).collect();
+        for set in InstructionSet::available() {
+            let lanes = Isa::of(set).lanes();
+            let mut to = [99_i8; 18];
+            Isa::of(set).run(Copied { from: &from[..count], to: &mut to[1..1 + count] });
+            let copied = count.min(lanes);
+            assert_eq!(to[1..1 + copied], from[..copied], "{set}");
+            assert_eq!([to[0], to[1 + count]], [99, 99], "{set}");
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&from[..count]);
+        let mut expected = [0; 16];
+        expected[..count].copy_from_slice(bytes);
+        assert_eq!(few_bytes(bytes).to_le_bytes(), expected);
+    }
+}
+
+/// Copies bytes through a vector.
+struct Copied<'a> {
+    from: &'a [i8],
+    to: &'a mut [i8],
+}
+
+impl Kernel for Copied<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let value = load_bytes_or(simd, self.from, 3);
+        store_bytes_partial(simd, value, self.to);
+    }
+}
