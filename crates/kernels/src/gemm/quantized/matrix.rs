@@ -495,7 +495,28 @@ impl Matrix {
                         let row = if is_there { &values[(first + k) * columns..] } else { &[] };
                         row.get(block.channel..block.channel + block.channels).unwrap_or(&[])
                     });
-                    for index in 0..block.channels {
+                    let mut done = 0;
+                    if rows.iter().all(|row| row.len() == block.channels) {
+                        // Four columns side by side are in lanes side by side.
+                        while done + 4 <= block.channels {
+                            let mut fours = [[0; DEPTH]; 4];
+                            for (k, row) in rows.iter().enumerate() {
+                                for (four, value) in fours.iter_mut().zip(&row[done..done + 4]) {
+                                    four[k] = value ^ flip;
+                                }
+                            }
+                            let (vector, lane) = block.place(done);
+                            let sums = &mut lanes[vector].bias[lane..lane + 4];
+                            for (sum, four) in sums.iter_mut().zip(&fours) {
+                                for byte in four {
+                                    *sum = sum.wrapping_add(byte.cast_signed().into());
+                                }
+                            }
+                            self.variant.put_four(out, [block.vectors, vector, lane], fours);
+                            done += 4;
+                        }
+                    }
+                    for index in done..block.channels {
                         let mut four = [0; DEPTH];
                         if is_transposed {
                             let column = &values[(block.channel + index) * inner..][..inner];
@@ -572,13 +593,24 @@ impl Matrix {
         let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
         let steps = self.problem.row_bytes() / DEPTH * input_bytes;
         let most = if self.variant.copies_rows() { usize::MAX } else { self.tile_rows(block) };
+        let is_one_tile = all.rows <= most;
         let mut ahead = if next.is_null() {
             Ahead { next: all.weights, left: 0, step_bytes: 0 }
         } else {
-            let each = step_bytes.div_ceil(all.rows.div_ceil(most).max(1));
+            let tiles = if is_one_tile { 1 } else { all.rows.div_ceil(most) };
+            let each = if tiles == 1 { step_bytes } else { step_bytes.div_ceil(tiles) };
             Ahead { next, left: steps * step_bytes, step_bytes: each.min(LINE_BYTES) }
         };
         let compute = self.variant.compute(self.has_least_weight);
+        if is_one_tile {
+            if all.rows > 0 {
+                let ahead = &mut ahead;
+                let work = Work { problem: &self.problem, block, tile: all, tiles: 1, ahead };
+                // SAFETY: as below.
+                unsafe { compute(work) };
+            }
+            return;
+        }
         for (tile, tiles) in all.parts(most) {
             let ahead = &mut ahead;
             let work = Work { problem: &self.problem, block, tile: &tile, tiles, ahead };
