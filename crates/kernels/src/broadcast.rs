@@ -220,7 +220,11 @@ impl Walk {
     /// Calls `work` with the numbers of some blocks each, on several threads if there is enough to do.
     fn share(&self, team: &mut Team, work: impl Fn(Range<usize>) + Sync) {
         let worth = (self.elements / ELEMENTS_OF_TASK).min(self.blocks);
-        let tasks = short_tasks(worth, team.threads(), 2);
+        let tasks = if worth == 0 { 1 } else { short_tasks(worth, team.threads(), 2) };
+        if tasks == 1 {
+            // Without divisions, which take a part of the time of few elements.
+            return team.run(1, &|_| work(0..self.blocks));
+        }
         team.run(tasks, &|task| {
             work(self.blocks * task / tasks..self.blocks * (task + 1) / tasks);
         });
@@ -228,6 +232,9 @@ impl Walk {
 
     /// The block of that number.
     fn block(&self, number: usize) -> Block {
+        if self.blocks == 1 {
+            return Block { row: 0, first: 0, steps: self.steps, start: 0, length: self.elements };
+        }
         let blocks_per_row = self.steps.div_ceil(self.steps_per_block).max(1);
         let row = number / blocks_per_row;
         let first = number % blocks_per_row * self.steps_per_block;

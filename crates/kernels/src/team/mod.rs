@@ -293,21 +293,23 @@ impl Team {
         /// Takes the question away, also if the work panics.
         struct Asked<'a> {
             team: &'a mut Team,
-            stop: Arc<Padded<Stop>>,
+            /// Where that of the team is. Only compared: as long as the team is somewhere, no other one's can be there.
+            stop: *const Padded<Stop>,
         }
 
         impl Drop for Asked<'_> {
             fn drop(&mut self) {
-                if !Arc::ptr_eq(&self.team.shared.stop, &self.stop) {
+                let stop = &self.team.shared.stop;
+                if !std::ptr::eq(&raw const **stop, self.stop) {
                     // Who has it now may be running tasks.
                     std::process::abort();
                 }
                 self.team.ask(None);
-                self.stop.0.is_stopped.store(false, Ordering::Relaxed);
+                self.team.shared.stop.0.is_stopped.store(false, Ordering::Relaxed);
             }
         }
 
-        let stop = Arc::clone(&self.shared.stop);
+        let stop = &raw const *self.shared.stop;
         let asked = Asked { team: self, stop };
         // SAFETY: the reference is used by tasks of this team only, whose rounds end before `Asked` is
         // dropped, because that has the team; and `Asked` takes it away before this function ends, or
@@ -335,6 +337,13 @@ impl Team {
 
     /// As [`Self::run`], for tasks that take long: they can ask whether to stop.
     pub(crate) fn run_long(&mut self, tasks: usize, work: &(dyn Fn(usize, &Stop) + Sync)) {
+        if tasks == 1 && !is_traced() {
+            // Many of them are over within some tens of nanoseconds.
+            if self.wants_single_task() {
+                work(0, &self.shared.stop.0);
+            }
+            return;
+        }
         let shared = Arc::clone(&self.shared);
         self.run(tasks, &|task| work(task, &shared.stop.0));
     }
@@ -349,7 +358,7 @@ impl Team {
     /// # Panics
     /// If a task does; the others are finished first.
     pub fn run(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        if !tracing::enabled!(target: TASK_SPANS, tracing::Level::TRACE) {
+        if !is_traced() {
             return self.run_untraced(tasks, work);
         }
         let parent = tracing::Span::current();
@@ -362,15 +371,12 @@ impl Team {
 
     fn run_untraced(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
         if tasks <= 1 {
-            // Many of them are over sooner than the question is answered.
-            self.unasked = (self.unasked + 1) % RUNS_BETWEEN;
-            let is_over = self.unasked == 0 && self.shared.stop.0.is_due();
-            if !is_over && !self.is_stopped() {
+            if self.wants_single_task() {
                 (0..tasks).for_each(work);
             }
         } else if self.helpers.is_empty() || self.is_alone {
-            let shared = Arc::clone(&self.shared);
-            (0..tasks).take_while(|_| !shared.stop.0.is_due()).for_each(work);
+            let stop = &self.shared.stop.0;
+            (0..tasks).take_while(|_| !stop.is_due()).for_each(work);
         } else if tasks <= MOST_TASKS {
             self.run_round(tasks, work);
         } else {
@@ -381,6 +387,15 @@ impl Team {
                 tasks.take_while(|_| !shared.stop.0.is_due()).for_each(work);
             });
         }
+    }
+
+    /// Whether a round of a single task is still wanted. Many of them are over sooner than that is answered, and so it is not
+    /// asked each time.
+    #[inline]
+    fn wants_single_task(&mut self) -> bool {
+        self.unasked = (self.unasked + 1) % RUNS_BETWEEN;
+        let is_over = self.unasked == 0 && self.shared.stop.0.is_due();
+        !is_over && !self.is_stopped()
     }
 
     fn run_round(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
@@ -434,6 +449,12 @@ impl Team {
             if looks.is_multiple_of(1024) { sync::thread::yield_now() } else { pause() }
         }
     }
+}
+
+/// Whether somebody wants spans of tasks.
+#[inline]
+fn is_traced() -> bool {
+    tracing::enabled!(target: TASK_SPANS, tracing::Level::TRACE)
 }
 
 impl Drop for Team {

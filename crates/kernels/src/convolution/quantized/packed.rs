@@ -4,7 +4,7 @@
 
 use super::stage::Stage;
 use super::sums::Block;
-use super::table::{ENTRIES, PIXELS, Table};
+use super::table::{ENTRIES, FEW_ENTRIES, FEW_PIXELS, PIXELS, PixelLines, Table};
 use super::tasks::Tasks;
 use super::{Layer, Method, Output, Pass, Wanted};
 use crate::convolution::{Pixels, Shape};
@@ -236,7 +236,7 @@ impl Packed {
             Wanted::Sums(_) => (Vec::new(), shape.input_channels.div_ceil(LINE_BYTES)),
         };
         let together = if let Some(stage) = stage {
-            stage.pixels_together(shape, stage.output_rows)
+            stage.pixels_in_turn(shape, stage.output_rows)
         } else {
             rows.div_ceil(rows_at_once).div_ceil(tasks.pieces.max(1)) * rows_at_once
         };
@@ -273,6 +273,12 @@ impl Packed {
         let matrix = &matrices[0];
         matrix.common().is_signed
             && (matrix.input_flip() != 0 || matrix.copied_row_bytes().is_some())
+    }
+
+    /// Whether there are never many addresses in a table.
+    fn is_table_small(&self) -> bool {
+        let runs = if self.stage.is_some() { self.run_offsets.len() } else { self.shape.taps() };
+        self.table_pixels <= FEW_PIXELS && self.table_pixels * runs <= FEW_ENTRIES
     }
 
     /// Lines of a copy of rows of the input.
@@ -317,13 +323,23 @@ impl Method for Packed {
                     let all = part(pixels.div_ceil(at_once), pieces, piece);
                     let (first, end) = (all.start * at_once, (all.end * at_once).min(pixels));
                     let work = Work { convolution: self, pass, blocks, first };
-                    work.run_direct(end, bytemuck::cast_slice_mut(padding), rows);
+                    let padding = bytemuck::cast_slice_mut(padding);
+                    if self.is_table_small() {
+                        work.run_direct::<FEW_ENTRIES, FEW_PIXELS>(end, padding, rows);
+                    } else {
+                        work.run_direct::<ENTRIES, PIXELS>(end, padding, rows);
+                    }
                 }
                 Some(stage) => {
                     let lines = part(shape.batch * shape.output[0], pieces, piece);
                     let first = lines.start * shape.output[1];
                     let work = Work { convolution: self, pass, blocks, first };
-                    work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows);
+                    let copy = bytemuck::cast_slice_mut(copy);
+                    if self.is_table_small() {
+                        work.run_staged::<FEW_ENTRIES, FEW_PIXELS>(stage, lines, copy, rows);
+                    } else {
+                        work.run_staged::<ENTRIES, PIXELS>(stage, lines, copy, rows);
+                    }
                 }
             }
         }
@@ -382,9 +398,14 @@ impl Work<'_> {
     }
 
     /// Output pixels to before `end`, read in place. An image's own padding is entered where there is memory for it.
-    fn run_direct(&self, end: usize, own_padding: &mut [u8], rows: &mut [Line]) {
+    fn run_direct<const E: usize, const P: usize>(
+        &self,
+        end: usize,
+        own_padding: &mut [u8],
+        rows: &mut [Line],
+    ) {
         let Pass { shape, input, output, stop } = *self.pass;
-        let mut table = Table::new();
+        let mut table = Table::<E>::new();
         let depth = shape.group_input_channels();
         let image_pixels = shape.output[0] * shape.output[1];
         let mut padded = None;
@@ -418,17 +439,26 @@ impl Work<'_> {
                 // SAFETY: the table has the addresses of the group's channels of all taps: inside of the image, whose size
                 // was checked, or of the padding, which is as long as a pixel. Their number is a multiple of four, or
                 // behind the image there are more bytes, as `SumConvolution::run` checks.
-                unsafe { self.compute(&table, group, blocks, (first, count), rows, &mut pace) };
+                unsafe {
+                    let pixels = (first, count);
+                    self.compute::<P>(table.start(), group, blocks, pixels, rows, &mut pace);
+                }
             }
         }
     }
 
     /// Output rows of all images, read from copies.
-    fn run_staged(&self, stage: &Stage, lines: Range<usize>, copy: &mut [u8], memory: &mut [Line]) {
+    fn run_staged<const E: usize, const P: usize>(
+        &self,
+        stage: &Stage,
+        lines: Range<usize>,
+        copy: &mut [u8],
+        memory: &mut [Line],
+    ) {
         let Pass { shape, input, output, stop } = *self.pass;
         let Packed { table_pixels, input_flip, run_bytes, .. } = *self.convolution;
         let run_offsets = &self.convolution.run_offsets;
-        let mut table = Table::new();
+        let mut table = Table::<E>::new();
         let padding = |image: usize| match output {
             Output::Bytes(_) => (self.convolution.padding[0], input_flip),
             Output::Sums(sums) => (sums.zero_point(image), input_flip),
@@ -446,40 +476,45 @@ impl Work<'_> {
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             let together = stage.pixels_together(shape, rows);
-            for index in 0..(rows * width).checked_div(together).unwrap_or(0) {
-                let mut x = 0;
-                while x < together {
-                    let first = row * width + index * together + x;
-                    let count = table_pixels.min(together - x).min(output.in_line(first));
-                    let step = shape.stride[1] * shape.input_channels;
-                    let at = index * shape.stride[0] * stage.row_bytes + x * step;
-                    for (group, blocks) in self.groups() {
-                        let start = &copy[at + group * shape.group_input_channels()..];
-                        let offsets = run_offsets.iter().copied();
-                        table.fill_regular(start, step, count, offsets);
-                        // SAFETY: runs are inside of the copy: `Stage::end` is where the last of
-                        // these rows' ends, and was compared with the copy. There are as many
-                        // addresses as `fill_regular` entered, one for each run of each pixel.
-                        unsafe {
-                            self.compute(&table, group, blocks, (first, count), memory, &mut pace);
-                        }
+            let in_turn = stage.pixels_in_turn(shape, rows);
+            let lines = PixelLines {
+                pixels: together,
+                step: shape.stride[0] * stage.row_bytes,
+                pixel_step: shape.stride[1] * shape.input_channels,
+            };
+            let (mut pixel, mut left) = (0, in_turn);
+            while pixel < rows * width {
+                let first = row * width + pixel;
+                let count = table_pixels.min(left).min(output.in_line(first));
+                for (group, blocks) in self.groups() {
+                    let start = &copy[group * shape.group_input_channels()..];
+                    table.fill_lines(start, lines, (pixel, count), run_offsets);
+                    // SAFETY: runs are inside of the copy: `Stage::end` is where the last of
+                    // these rows' ends, and was compared with the copy. There are as many
+                    // addresses as `fill_lines` entered, one for each run of each pixel.
+                    unsafe {
+                        let pixels = (first, count);
+                        self.compute::<P>(table.start(), group, blocks, pixels, memory, &mut pace);
                     }
-                    x += count;
+                }
+                (pixel, left) = (pixel + count, left - count);
+                if left == 0 {
+                    left = in_turn;
                 }
             }
             row += rows;
         }
     }
 
-    /// Computes the pixels of a table.
+    /// Computes the pixels of a table, at most `P` of them.
     ///
     /// # Safety
     /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute_rows`]
     /// wants them. They are side by side in a line of the output, where only this task touches these
     /// blocks' channels. What [`Matrix::set_up_tiles`] gave is not dropped before.
-    unsafe fn compute(
+    unsafe fn compute<const P: usize>(
         &self,
-        table: &Table,
+        table: *const *const u8,
         group: usize,
         blocks: Range<usize>,
         (first, count): (usize, usize),
@@ -509,25 +544,25 @@ impl Work<'_> {
                     }
                 };
                 // SAFETY: the caller's promise for the table and that no one else touches the outputs.
-                unsafe { matrix.compute(table.start(), count, blocks, to, memory, pace) };
+                unsafe { matrix.compute(table, count, blocks, to, memory, pace) };
                 return;
             }
         };
-        let mut terms = [0_i32; PIXELS];
+        let mut terms = [0_i32; P];
         // SAFETY: the caller's promise.
-        let row_terms = unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
+        let row_terms = unsafe { matrix.row_terms(table, count, &mut terms[..count]) };
         // Also the one that the next task begins with, which the same thread is likely to take.
         let nexts = matrix.blocks().iter().cycle().skip(blocks.start + 1);
         let inputs = matrix.common().runs * matrix.common().run_bytes * count;
-        let (mut start_of_rows, mut table_step) = (table.start(), count);
-        let mut copied_rows = [std::ptr::null(); PIXELS];
+        let (mut start_of_rows, mut table_step) = (table, count);
+        let mut copied_rows = [std::ptr::null(); P];
         if matrix.copied_row_bytes().is_some() {
             if pace.is_over(inputs) {
                 return;
             }
             let copies = bytemuck::cast_slice_mut(memory);
             // SAFETY: the caller's promise.
-            unsafe { matrix.copy_rows(table.start(), count, copies, &mut copied_rows[..count]) };
+            unsafe { matrix.copy_rows(table, count, copies, &mut copied_rows[..count]) };
             (start_of_rows, table_step) = (copied_rows.as_ptr(), 0);
         }
         let mut sums = None;

@@ -10,6 +10,9 @@ use crate::team::Pace;
 /// Bytes that may be read behind the last run.
 const SLACK: usize = 64;
 
+/// Output pixels of a row from which on it is computed by itself.
+const SHORT_ROW: usize = 32;
+
 /// How rows are copied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stage {
@@ -42,6 +45,12 @@ impl Stage {
     /// Output pixels of this many rows that are at equal distances in a copy: those of a row, or of a matrix product all.
     pub(super) fn pixels_together(self, shape: &Shape, rows: usize) -> usize {
         shape.output[1] * if shape.is_matrix_product() { rows } else { 1 }
+    }
+
+    /// Pixels of this many rows that are computed one after the other: of several rows, if each has few.
+    pub(super) fn pixels_in_turn(self, shape: &Shape, rows: usize) -> usize {
+        let together = self.pixels_together(shape, rows);
+        if together < SHORT_ROW { shape.output[1] * rows } else { together }
     }
 
     /// How many bytes of a copy may be read for `rows` output rows, by the last run of the last pixel's

@@ -13,26 +13,44 @@ pub(crate) const PIXELS: usize = 112;
 /// channels some milliseconds of products.
 pub(super) const MOST_BYTES: usize = 1 << 23;
 
-/// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
-pub(crate) struct Table {
-    addresses: [*const u8; ENTRIES],
+/// Addresses in a table for few of them, and output pixels, at most: filling one of [`ENTRIES`] with anything takes longer than
+/// the smallest layers.
+pub(super) const FEW_ENTRIES: usize = 32;
+pub(super) const FEW_PIXELS: usize = 8;
+
+/// Pixels of a copy of an image, of which those of a line are at equal distances.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PixelLines {
+    /// Of a line.
+    pub pixels: usize,
+    /// From a line to the next one, in bytes.
+    pub step: usize,
+    /// From a pixel to the next one, in bytes.
+    pub pixel_step: usize,
+}
+
+/// Addresses of runs: those of the first tap of all pixels, then of the second, and so on. There is room for `N`.
+pub(crate) struct Table<const N: usize = ENTRIES> {
+    addresses: [*const u8; N],
 }
 
 impl Table {
-    pub(crate) fn new() -> Self {
-        Self { addresses: [std::ptr::null(); ENTRIES] }
-    }
-
-    /// The first address.
-    pub(crate) fn start(&self) -> *const *const u8 {
-        self.addresses.as_ptr()
-    }
-
     /// Output pixels of a table if each has this many runs of this many bytes: no more than can be computed
     /// without a question whether to go on.
     pub(crate) fn pixels(runs: usize, run_bytes: usize) -> usize {
         let pixel = runs.saturating_mul(run_bytes).max(1);
         (ENTRIES / runs.max(1)).min(PIXELS).min((MOST_BYTES / pixel).max(1))
+    }
+}
+
+impl<const N: usize> Table<N> {
+    pub(crate) fn new() -> Self {
+        Self { addresses: [std::ptr::null(); N] }
+    }
+
+    /// The first address.
+    pub(crate) fn start(&self) -> *const *const u8 {
+        self.addresses.as_ptr()
     }
 
     /// Enters the taps of some output pixels, one run each.
@@ -47,19 +65,28 @@ impl Table {
         }
     }
 
-    /// Enters `count` output pixels whose first run is at `start` and `step` bytes farther on for
-    /// each pixel; the other runs at `offsets` behind.
-    pub(crate) fn fill_regular(
+    /// Enters `count` pixels of lines from a first one on: the first line's first run is at `start`, the other runs at
+    /// `offsets` behind.
+    pub(super) fn fill_lines(
         &mut self,
         start: &[u8],
-        step: usize,
-        count: usize,
-        offsets: impl ExactSizeIterator<Item = usize>,
+        lines: PixelLines,
+        (first, count): (usize, usize),
+        offsets: &[usize],
     ) {
-        assert!(count * offsets.len() <= ENTRIES, "{} runs of {count} pixels", offsets.len());
+        assert!(count * offsets.len() <= N, "{} runs of {count} pixels", offsets.len());
+        let PixelLines { pixels, step, pixel_step } = lines;
+        let (line, x) = (first / pixels, first % pixels);
         for (run, offset) in self.addresses.chunks_exact_mut(count).zip(offsets) {
-            let image = Pixels { values: start, pixel_stride: step, channel: offset, padding: &[] };
-            image.locate_all(0, run);
+            let (mut at, mut x, mut left) = (line * step + offset, x, run);
+            while !left.is_empty() {
+                let (some, rest) = left.split_at_mut(left.len().min(pixels - x));
+                let channel = at + x * pixel_step;
+                let image =
+                    Pixels { values: start, pixel_stride: pixel_step, channel, padding: &[] };
+                image.locate_all(0, some);
+                (at, x, left) = (at + step, 0, rest);
+            }
         }
     }
 }
