@@ -137,9 +137,11 @@ impl<T: Byte> Kernel for Row<'_, '_, T> {
             }
         }
         let mut sums = simd.add(sums[0], sums[1]);
+        let mut of_last = None;
         if !last.is_empty() {
-            let of_last = powers.of(simd, load_bytes_partial(simd, last));
-            sums = simd.add(sums, first(simd, of_last, last.len()));
+            let power = powers.of(simd, load_bytes_partial(simd, last));
+            sums = simd.add(sums, first(simd, power, last.len()));
+            of_last = Some(power);
         }
         let factor = simd.splat(256.0 / simd.sum(sums));
         for block in pace.blocks(whole, 1) {
@@ -149,8 +151,7 @@ impl<T: Byte> Kernel for Row<'_, '_, T> {
                 T::store(simd, stored::<S, T>(simd, power, factor), output);
             }
         }
-        if !last.is_empty() {
-            let power = powers.of(simd, load_bytes_partial(simd, last));
+        if let Some(power) = of_last {
             store_bytes_partial(simd, stored::<S, T>(simd, power, factor), last_output);
         }
     }
