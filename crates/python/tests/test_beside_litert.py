@@ -191,7 +191,7 @@ def test_all_tensors_that_are_preserved_are_litert_s(content):
         if right.dtype.kind == "f":
             np.testing.assert_allclose(ours, right, rtol=1e-3, atol=1e-5, err_msg=detail["name"])
         elif right.dtype != np.object_:
-            # Quantized values are a step apart behind one layer, two behind the next.
+            # Quantized values differ by a step behind one layer, by two behind the next.
             difference = np.abs(right.astype(np.int64) - ours)
             assert difference.max(initial=0) <= (2 if right.dtype.itemsize == 1 else 0), detail["name"]
 

@@ -97,7 +97,7 @@ pub fn print(session: &Session, filled: &[Filled], how: &How) -> Result<()> {
     }
 }
 
-/// Inputs of whose shapes nobody says all lengths.
+/// Inputs whose open lengths are those of the example.
 fn assumed(filled: &[Filled]) -> impl Iterator<Item = &Filled> {
     filled.iter().filter(|it| it.is_assumed)
 }
