@@ -62,7 +62,6 @@ use crate::schema::{BuiltinOperator as B, TensorType};
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
 use builder::Builder;
-use flex::List;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
@@ -72,7 +71,7 @@ use nnhal_hal::{
 use nnhal_ops::extension::{self, TENSOR_UINT16};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
-use tensor::Element;
+use tensor::{Element, List};
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.

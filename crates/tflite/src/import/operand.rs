@@ -94,7 +94,7 @@ impl<'f> GraphImporter<'f, '_> {
 
     pub(super) fn element(&self, index: usize) -> Imported<Element> {
         if let Some(list) = self.lists[index] {
-            return Ok(list.element());
+            return Ok(list.element);
         }
         let tensor = self.tensor(index);
         if tensor.has_other_quantization {

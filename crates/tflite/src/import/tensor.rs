@@ -101,3 +101,11 @@ impl Element {
         self.becomes_int8() || matches!(self, Self::Uint8 | Self::Uint4 | Self::Int16)
     }
 }
+
+/// A list of tensors of one shape, which a tensor of type VARIANT holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct List {
+    pub(super) element: Element,
+    /// How many elements it has.
+    pub(super) count: u32,
+}

@@ -10,8 +10,7 @@
 //! A handle is known at import: it is the variable's index, as an integer that is folded like others.
 
 use super::array::Array;
-use super::flex::List;
-use super::tensor::Element;
+use super::tensor::{Element, List};
 use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, MOST_NESTED, Stop};
 use crate::description;
 use crate::error::{ImportError, Reason};

@@ -8,28 +8,14 @@
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::import::array::Array;
-use crate::import::tensor::Element;
+use crate::import::tensor::{Element, List};
 use crate::import::variables::Passed;
 use crate::import::{GraphImporter, Graphs, Imported, Stop};
 use crate::node_def::Node;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 use nnhal_ops::extension::{ExtensionOperation as E, element_size};
 
-/// What a tensor of type VARIANT holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::import) struct List {
-    element: Element,
-    /// How many elements it has.
-    count: u32,
-}
-
-impl List {
-    pub(in crate::import) fn element(self) -> Element {
-        self.element
-    }
-}
-
-/// What an element of a list is called in an error.
+/// What is wrong with a tensor that is no list.
 const NO_LIST: &str = "its list comes from no operation on lists";
 
 /// Types of elements, by their numbers in TensorFlow.

@@ -11,8 +11,6 @@ mod composed;
 mod lists;
 mod same;
 
-pub(super) use lists::List;
-
 use super::{GraphImporter, Imported};
 use crate::error::{NO_OPERATION, Reason};
 use crate::file::Operator;
