@@ -29,9 +29,6 @@ const MOST_ATTEMPTS: usize = 8;
 /// Bytes of an input for which a copy less is worth memory of its own.
 const LARGE: usize = 64 << 10;
 
-/// Bytes of an answer that count, and are there whatever others have taken.
-const FEW: usize = 4 << 10;
-
 /// Bytes of tensors of which texts are made on a thread of their own, so that others are answered meanwhile.
 pub(crate) const MUCH: usize = 32 << 10;
 
@@ -118,15 +115,15 @@ impl Charge {
         Self { from: Arc::clone(&self.from), bytes }
     }
 
-    /// Has taken this many bytes, whatever it had before. Few are always there: errors are answered and the server's health is
-    /// told also when there is no room.
+    /// Has taken this many bytes, whatever it had before. Up to `few` are always there: errors are answered and the server's health
+    /// is told also when there is no room.
     ///
     /// # Errors
     /// [`Error::NoMemory`]
-    pub(crate) fn settle(&mut self, bytes: usize) -> Result<()> {
+    pub(crate) fn settle(&mut self, bytes: usize, few: usize) -> Result<()> {
         match bytes.checked_sub(self.bytes) {
             None => self.give_back(self.bytes - bytes),
-            Some(more) if bytes <= FEW => self.add(more),
+            Some(more) if bytes <= few => self.add(more),
             Some(more) => self.take(more)?,
         }
         Ok(())

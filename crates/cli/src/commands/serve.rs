@@ -52,7 +52,7 @@ pub struct Arguments {
     /// MiB that one request may have
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_request: u32,
-    /// MiB that all requests in progress may have together
+    /// MiB that all requests in progress may have together, with their answers until these are sent
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     max_in_progress: u32,
     /// Connections at a time through each endpoint, as far as the limit of open files allows it

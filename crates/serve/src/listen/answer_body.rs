@@ -12,6 +12,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+/// Bytes of an answer that are there whatever others have taken: the metrics too. A connection by HTTP/1.1 has one answer at a time.
+const FEW: usize = 64 << 10;
+/// The same where a connection has many answers at a time.
+const FEW_OF_MANY: usize = 4 << 10;
+
 type Polled = Option<Result<Frame<Bytes>, axum::Error>>;
 
 /// The body of an answer, whose bytes count until they are sent or given up. At its end its request is answered.
@@ -79,7 +84,8 @@ impl AnswerBody {
         let Poll::Ready(polled) = polled.await else { return Ok(()) };
         match polled.map(|frame| frame.map(Frame::into_data)) {
             Some(Ok(Ok(bytes))) => {
-                charge.settle(bytes.len())?;
+                let few = if self.untaken.is_some() { FEW_OF_MANY } else { FEW };
+                charge.settle(bytes.len(), few)?;
                 self.count(bytes, charge);
             }
             Some(Ok(Err(frame))) => self.ahead = Some(Some(Ok(frame))),
@@ -210,13 +216,17 @@ mod tests {
 
     #[test]
     fn sec_an_answer_for_which_there_is_no_memory_is_refused_and_a_short_one_is_not() {
-        let memory = Receiving::new(100_000);
-        let first = begun(vec![0; 60_000], &memory, None).unwrap();
-        assert!(begun(vec![0; 60_000], &memory, None).is_err());
-        let short = begun(vec![0; 1000], &memory, None).unwrap();
-        drop(first);
-        assert!(begun(vec![0; 60_000], &memory, None).is_ok());
-        drop(short);
-        assert_eq!(memory.used(), 0);
+        for (untaken, few) in [(None, FEW), (Some(Untaken::default()), FEW_OF_MANY)] {
+            let memory = Receiving::new(150_000);
+            let begun = |length| begun(vec![0; length], &memory, untaken.clone());
+            let first = begun(100_000).unwrap();
+            assert!(begun(few + 1).is_err() || few + 1 <= 50_000);
+            assert!(begun(100_000).is_err());
+            let short = begun(few).unwrap();
+            drop(first);
+            assert_eq!(memory.used(), few, "it counts");
+            drop(short);
+            assert_eq!(memory.used(), 0);
+        }
     }
 }
