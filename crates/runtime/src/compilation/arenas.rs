@@ -19,8 +19,11 @@ impl Arenas {
 
     /// Memory of at least this many bytes.
     pub(crate) fn take(&self, size: u64) -> Result<nnhal_hal::Memory> {
-        let rounded = size.max(LEAST_ARENA).checked_next_power_of_two().unwrap_or(size);
-        self.0.take(size, rounded)
+        let new = || {
+            let size = size.max(LEAST_ARENA).checked_next_power_of_two().unwrap_or(size);
+            crate::memory::allocate(size)
+        };
+        self.0.take(size).map_or_else(new, Ok)
     }
 
     /// Keeps it for the next execution.

@@ -1,6 +1,5 @@
 //! [`IdleMemory`]: memory that is kept for the next execution, until somebody else finds no room.
 
-use crate::error::Result;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How many memories one keeps.
@@ -33,16 +32,10 @@ impl IdleMemory {
         Self { kept, of_any_length }
     }
 
-    /// Memory of at least `size` bytes; if none is kept, `new_size` bytes of new memory.
-    ///
-    /// # Errors
-    /// `OUT_OF_MEMORY`
-    pub(crate) fn take(&self, size: u64, new_size: u64) -> Result<nnhal_hal::Memory> {
+    /// Memory of at least `size` bytes, if some is kept. What is shorter is let go of.
+    pub(crate) fn take(&self, size: u64) -> Option<nnhal_hal::Memory> {
         let kept = lock(&self.kept).pop();
-        match kept {
-            Some(memory) if memory.size() >= size => Ok(memory),
-            _ => super::allocate(new_size),
-        }
+        kept.filter(|memory| memory.size() >= size)
     }
 
     /// Keeps it for the next execution.

@@ -372,8 +372,10 @@ impl Plan {
 
     /// Memory for the values between steps, if there are any of known size.
     pub(crate) fn take_scratch(&self) -> Result<Option<nnhal_hal::Memory>> {
-        let scratch = self.scratch.as_ref();
-        scratch.map(|Scratch { size, idle }| idle.take(*size, *size)).transpose()
+        let take = |Scratch { size, idle }: &Scratch| {
+            idle.take(*size).map_or_else(|| crate::memory::allocate(*size), Ok)
+        };
+        self.scratch.as_ref().map(take).transpose()
     }
 
     /// Keeps the memory for the next execution.
