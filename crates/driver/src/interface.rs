@@ -182,7 +182,7 @@ impl Interface {
         }
         let found = &argument.dimensions;
         if used_for == UsedFor::InProcess && !found.is_empty() {
-            shape = Shape::known(found.iter().copied());
+            shape = Arc::new(Shape::known(found.iter().copied()));
         }
         self.expect_known(subject, operand_type, &shape)?;
         match pools.of(subject, argument)? {
