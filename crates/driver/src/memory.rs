@@ -55,7 +55,7 @@ enum Live {
     Client(Held),
 }
 
-/// Memory that is charged and that nobody uses at the moment.
+/// Memory that is charged, and not used at the moment.
 pub trait Idle: Send + Sync {
     /// Frees it. Charges nothing, and takes no lock that is held while something is charged.
     fn let_go(&self);

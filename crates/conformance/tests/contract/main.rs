@@ -609,7 +609,7 @@ impl PreparedModel for BrokenModel {
         if self.breach == Breach::LooksForBuffersLate {
             let (signal, fence) = SyncFence::pair()?;
             let outcome = Arc::new(Outcome::default());
-            let (prepared, told) = (Arc::clone(&self.prepared), Arc::clone(&outcome));
+            let (prepared, reported) = (Arc::clone(&self.prepared), Arc::clone(&outcome));
             let (request, wait_for) = (request.clone(), wait_for.to_vec());
             std::thread::spawn(move || {
                 for fence in &wait_for {
@@ -617,10 +617,13 @@ impl PreparedModel for BrokenModel {
                 }
                 let result = prepared.execute(&request, &ExecutionOptions::default());
                 let ended = result.map(|_| ()).map_err(|failed| failed.error);
-                *told.0.lock().unwrap() = Some(ended);
+                *reported.0.lock().unwrap() = Some(ended);
                 signal.signal();
             });
-            return Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(Told(outcome)) });
+            return Ok(FencedExecution {
+                sync_fence: Some(fence),
+                info: Box::new(Reported(outcome)),
+            });
         }
         let wait_for = if self.breach == Breach::DoesNotWait { &[] } else { wait_for };
         let request = &self.taken(request, options)?;
@@ -658,9 +661,9 @@ impl PreparedModel for BrokenModel {
 struct Outcome(Mutex<Option<Result<()>>>);
 
 #[derive(Debug)]
-struct Told(Arc<Outcome>);
+struct Reported(Arc<Outcome>);
 
-impl FencedExecutionInfo for Told {
+impl FencedExecutionInfo for Reported {
     fn get(&self) -> Result<(Timing, Timing)> {
         let ended = self.0.0.lock().unwrap().clone();
         ended.unwrap().map(|()| (Timing::NONE, Timing::NONE))

@@ -1,4 +1,4 @@
-//! [`IdleMemory`]: memory that is kept for the next execution, until somebody else finds no room.
+//! [`IdleMemory`]: memory that is kept for the next execution, until another use finds no room.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

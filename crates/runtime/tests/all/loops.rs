@@ -273,7 +273,7 @@ fn a_loop_gives_what_is_declared_or_fails() {
 #[test]
 fn what_goes_through_a_loop_has_the_shapes_that_its_models_declare() {
     let devices = Devices::new([nnhal_reference::device()]);
-    // Takes two numbers, and its result is as many as it appends.
+    // Appends a number and doubles all; what is declared of its argument and its result is as given.
     let short = |declared_in: &[u32], declared_out: &[u32]| {
         let mut builder = ModelBuilder::new(&devices);
         let list = tensor(&mut builder, declared_in);
@@ -299,7 +299,7 @@ fn what_goes_through_a_loop_has_the_shapes_that_its_models_declare() {
         }
         execution.compute()
     };
-    // One round is enough, and the second has another input.
+    // One round is enough. A second one has another shape.
     run(&short(&[1], &[0]), &[5.0]).unwrap();
     for (body, given) in [
         (short(&[1], &[0]), &[5.0, 1.0][..]),
