@@ -26,7 +26,7 @@ impl Model {
         if self.is_stateful() {
             return Err(refused("without elements, variables are not known"));
         }
-        let at = |length: usize| -> Result<(Vec<Vec<usize>>, Vec<Vec<u32>>)> {
+        let at = |length: usize| {
             let with = |shape: &Vec<usize>| {
                 Some(shape.iter().map(|it| if *it == 0 { length } else { *it }).collect())
             };
@@ -35,9 +35,10 @@ impl Model {
                 Err(Error::NotAFile) => Err(refused("the model is not out of a file")),
                 other => other,
             }?;
-            let known: Option<_> = model.outputs().iter().map(TensorInfo::known_shape).collect();
+            let known: Option<Vec<Vec<usize>>> =
+                model.outputs().iter().map(TensorInfo::known_shape).collect();
             let known = known.ok_or_else(|| refused("an output's shape follows from values"))?;
-            Ok((known, ranks_broadcast(&model)))
+            Ok::<_, Error>((known, ranks_broadcast(&model)))
         };
         let ((first, ranks), (second, other_ranks), (third, _)) = (at(1)?, at(2)?, at(3)?);
         if ranks != other_ranks {
