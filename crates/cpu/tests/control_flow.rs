@@ -280,7 +280,7 @@ impl Counts {
         let [first, seven] = [self.first, 7].map(|it| main.constant(integers(1), &[it]));
         let x = main.input("x", integers(3));
         let results = [1, 1, 3].map(|length| main.temporary(integers(length)));
-        main.operation_into(O::While, [condition, body, first, seven, x], &results);
+        main.operation_into(O::While, [condition, body, first, seven, x], results);
         for result in results {
             main.output(result);
         }

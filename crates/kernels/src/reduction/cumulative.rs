@@ -230,7 +230,7 @@ mod tests {
 
     fn sums<T: Pod>(elements: ElementType, sizes: [usize; 3], order: Order, input: &[T]) -> Vec<T> {
         let bytes: &[u8] = bytemuck::cast_slice(input);
-        let mut all = InstructionSet::available().into_iter().map(|set| {
+        let mut all = InstructionSet::available().map(|set| {
             let kernel = CumulativeSum::prepare(set, elements, sizes, order);
             let [output] = outputs(&kernel, &[bytes], [bytes.len()]);
             bytemuck::pod_collect_to_vec(&output)

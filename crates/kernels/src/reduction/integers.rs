@@ -290,7 +290,7 @@ mod tests {
         input: &[T],
         results: usize,
     ) -> Vec<T> {
-        let mut all = InstructionSet::available().into_iter().map(|set| {
+        let mut all = InstructionSet::available().map(|set| {
             let kernel = ReduceIntegers::prepare(set, reduction, elements, lengths, axes);
             let [output] =
                 outputs(&kernel, &[bytemuck::cast_slice(input)], [results * size_of::<T>()]);
