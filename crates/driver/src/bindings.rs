@@ -143,7 +143,7 @@ impl Bindings {
             let delivered = output.delivered.get_mut().ok_or(missing)?;
             let OutputShape { dimensions, is_sufficient } = &mut delivered.shape;
             let dimensions = match output.place {
-                // It is told what it holds afterwards.
+                // What it holds is settled afterwards.
                 Place::Buffer(_) => dimensions.clone(),
                 Place::Nowhere | Place::Client(_) => std::mem::take(dimensions),
             };

@@ -151,7 +151,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientLimits {
-    /// The same for a client of a service in which so many threads serve calls, and for all of its clients together: three quarters
+    /// The same for a client of a service in which this number of threads serve calls, and for all of its clients together: three quarters
     /// of them for one, all but one for all, so that other calls are answered meanwhile.
     #[must_use]
     pub fn beside_threads(self, threads: usize) -> [Self; 2] {

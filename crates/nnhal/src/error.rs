@@ -218,6 +218,11 @@ impl Error {
         move |source| Self::File { path, source }
     }
 
+    /// A tensor of which the file has no value.
+    pub(crate) fn no_constant(index: usize) -> Self {
+        Self::NotFound { what: "dense constant", name: index.to_string(), available: Vec::new() }
+    }
+
     /// An error about an input.
     pub(crate) fn input(name: &str) -> impl FnOnce(Self) -> Self {
         let name = name.to_owned();

@@ -27,6 +27,17 @@ pub struct ModelFile {
     description: FileDescription,
 }
 
+impl Model {
+    /// The file that it was loaded from, with all of its subgraphs.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.
+    pub fn file(&self) -> Result<ModelFile> {
+        let (memory, path) = self.read_from().ok_or(Error::NotAFile)?;
+        ModelFile::of(memory, path)
+    }
+}
+
 impl ModelFile {
     /// Reads a file: from a path, or out of memory.
     ///

@@ -2,7 +2,6 @@
 
 use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
-use crate::file::ModelFile;
 use crate::info::{Signature, TensorInfo};
 use crate::label_files::{METADATA, label_files};
 use crate::packed::Packing;
@@ -63,14 +62,10 @@ pub(crate) fn narrow_shapes(shapes: &[Option<Vec<usize>>]) -> Result<Vec<Option<
     shapes.iter().map(|shape| shape.as_ref().map(narrow).transpose()).collect()
 }
 
-pub(crate) fn no_constant(index: usize) -> Error {
-    Error::NotFound { what: "dense constant", name: index.to_string(), available: Vec::new() }
-}
-
 /// The value of a constant of a file.
 pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo) -> Result<Tensor> {
     let stored = info.stored.as_ref().filter(|_| info.sparsity.is_none());
-    let stored = stored.ok_or_else(|| no_constant(info.index))?;
+    let stored = stored.ok_or_else(|| Error::no_constant(info.index))?;
     // Looked at first, so that nothing is allocated for a file that claims too much.
     if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
         let (data_type, shape) = (info.data_type, info.example_shape.clone());
@@ -544,7 +539,7 @@ impl Model {
     /// [`Error::NotFound`]: there is no such tensor, or it has no stored value that is dense;
     /// [`Error::Elements`], [`Error::Memory`]: the file has not what it should.
     pub fn constant(&self, index: usize) -> Result<Tensor> {
-        let info = self.0.tensors.get(index).ok_or_else(|| no_constant(index))?;
+        let info = self.0.tensors.get(index).ok_or_else(|| Error::no_constant(index))?;
         self.constant_of(info)
     }
 
@@ -553,20 +548,16 @@ impl Model {
     /// # Errors
     /// As [`Model::constant`].
     pub fn constant_of(&self, info: &TensorInfo) -> Result<Tensor> {
-        let (stored, _) = self.0.file.as_ref().ok_or_else(|| no_constant(info.index))?;
+        let (stored, _) = self.0.file.as_ref().ok_or_else(|| Error::no_constant(info.index))?;
         match Packing::of(info.data_type).filter(|_| info.sparsity.is_none()) {
             Some(packing) => packing.constant(&stored.tables, info),
             None => read_constant(&stored.tables, info),
         }
     }
 
-    /// The file that it was loaded from, with all of its subgraphs.
-    ///
-    /// # Errors
-    /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.
-    pub fn file(&self) -> Result<ModelFile> {
-        let (stored, path) = self.0.file.clone().ok_or(Error::NotAFile)?;
-        ModelFile::of(stored.tables, path)
+    /// The file that it was loaded from: its tables, and where it is, if it has a path.
+    pub(crate) fn read_from(&self) -> Option<(Memory, Option<PathBuf>)> {
+        self.0.file.clone().map(|(stored, path)| (stored.tables, path))
     }
 
     /// The files that the `.tflite` file carries, in an archive behind the model.

@@ -3,7 +3,6 @@
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
-use crate::model::no_constant;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
 
@@ -50,7 +49,7 @@ impl Packing {
     /// [`Error::NotFound`]: it is none; [`Error::Elements`]: it has another number of bytes than its shape needs;
     /// [`Error::Memory`].
     pub(crate) fn constant(self, memory: &Memory, info: &TensorInfo) -> Result<Tensor> {
-        let stored = info.stored.as_ref().ok_or_else(|| no_constant(info.index))?;
+        let stored = info.stored.as_ref().ok_or_else(|| Error::no_constant(info.index))?;
         let data_type = if self.is_signed { DataType::Int8 } else { DataType::Uint8 };
         let shape = info.example_shape.clone();
         let count = data_type.byte_length(&shape);

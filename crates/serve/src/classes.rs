@@ -1,8 +1,8 @@
 //! [`classify`]: the classes with the greatest values, as texts.
 
-use crate::endpoint::SharedCharge;
+use crate::charge::SharedCharge;
+use crate::charge::take;
 use crate::error::Result;
-use crate::service::take;
 use nnhal::{DataType, bf16, f16};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -131,7 +131,7 @@ fn shown(data_type: DataType, bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Charge, Receiving};
+    use crate::charge::{Charge, Receiving};
 
     fn charge(limit: usize) -> SharedCharge {
         Charge::new(Receiving::new(limit)).shared()

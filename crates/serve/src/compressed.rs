@@ -1,9 +1,9 @@
 //! [`decompress`]: bodies and messages that clients have compressed. [`compress`]: those that they want to be.
 
-use crate::endpoint::SharedCharge;
+use crate::blocking::blocking;
+use crate::charge::SharedCharge;
 use crate::error::{Error, Result};
 use crate::pieces::{Joining, Pieces};
-use crate::service::blocking;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
@@ -218,7 +218,7 @@ impl Read for Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Charge, Receiving};
+    use crate::charge::{Charge, Receiving};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

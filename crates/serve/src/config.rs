@@ -95,7 +95,7 @@ pub struct TensorConfig {
     /// The length of each axis, without that of the batch; -1: any. Empty: as the file has it.
     #[serde(default)]
     pub dims: Vec<i64>,
-    /// What Triton calls the order of an input's axes: `FORMAT_NHWC`, `FORMAT_NCHW`. Clients are told, and it changes nothing. Empty:
+    /// What Triton calls the order of an input's axes: `FORMAT_NHWC`, `FORMAT_NCHW`. It is shown to clients, and changes nothing. Empty:
     /// none.
     #[serde(default)]
     pub format: String,

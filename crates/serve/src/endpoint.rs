@@ -1,6 +1,6 @@
 //! [`EndpointKind`]: the two ways in, and what a connection says of each request to whoever handles it.
 
-use crate::service::Charge;
+use crate::charge::SharedCharge;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,9 +24,6 @@ impl EndpointKind {
 /// When a request came, as the handlers see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival(pub(crate) Instant);
-
-/// What a request has taken of the memory for requests; shared by whoever gives it back.
-pub(crate) type SharedCharge = Arc<Mutex<Charge>>;
 
 /// What the answer to a request has taken of the memory for requests.
 #[derive(Debug, Clone)]

@@ -18,7 +18,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod blocking;
 mod browser;
+mod charge;
 mod classes;
 mod compressed;
 mod config;

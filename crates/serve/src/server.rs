@@ -2,13 +2,14 @@
 
 use crate::access::{Tls, Tokens};
 use crate::browser::SiteGuard;
+use crate::charge::Receiving;
 use crate::endpoint::EndpointKind;
 use crate::error::StartError;
 use crate::listen::{Endpoint, LastToSpeak};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::repository::Repository;
-use crate::service::{Receiving, Service};
+use crate::service::Service;
 use crate::shared_memory::SharedMemory;
 use crate::{grpc, http};
 use rustix::process::{Resource, getrlimit, setrlimit};

@@ -131,7 +131,7 @@ impl Settings {
         Ok(Self::from_file(file))
     }
 
-    /// The same where so many threads serve the calls of all clients ([`ClientLimits::beside_threads`]).
+    /// The same where this number of threads serve the calls of all clients ([`ClientLimits::beside_threads`]).
     #[must_use]
     pub fn beside_threads(mut self, threads: usize) -> Self {
         [self.client, _] = self.client.beside_threads(threads);

@@ -111,7 +111,7 @@ impl Device {
                 references::count(&callback.as_binder());
                 let task = move || drop(preparation.deliver(guarded(work)));
                 let spawned = guest.tasks().spawn(Kind::Preparing, priority, task);
-                // The callback has been told the same, by what was to be run.
+                // The callback has got the same, from what was to be run.
                 spawned.map_err(|error| Answer::Launch.refuse(&Error::failure(error)))
             }
         }

@@ -77,7 +77,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Its value after so many rounds, far fewer than 2^31; it has 32 bits while it is used.
+    /// Its value after a number of rounds, far fewer than 2^31; it has 32 bits while it is used.
     pub(crate) fn value(&self, rounds: u64) -> i64 {
         self.first + self.step * rounds.cast_signed()
     }

@@ -140,7 +140,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Gives counters the values that they have after so many rounds.
+    /// Gives counters the values that they have after this number of rounds.
     fn count(&self, counted: &Counted, rounds: u64, body: &mut [u8]) {
         for counter in &counted.counters {
             let place = self.variables[counter.variable].place.clone();

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// As many bytes are copied before others who wait for the lock would sleep: noting who copies them would take longer.
+/// This number of bytes is copied before others who wait for the lock would sleep: noting who copies them would take longer.
 const FEW_BYTES: usize = 4096;
 
 /// The bytes, as long as they are lent.

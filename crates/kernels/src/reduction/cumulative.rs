@@ -51,7 +51,7 @@ impl CumulativeSum {
         Self { isa: Isa::of(set), elements, sizes, order }
     }
 
-    fn run<T: Summand>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+    fn run<T: Cumulative>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
         let [outer, length, inner] = self.sizes;
         let image = length * inner;
         assert_eq!(input.len(), outer * image, "an input of another size");
@@ -92,7 +92,7 @@ impl PreparedKernel for CumulativeSum {
 }
 
 /// Elements that are summed.
-trait Summand: Pod + Send + Sync {
+trait Cumulative: Pod + Send + Sync {
     type Sum: Copy;
     const ZERO: Self::Sum;
 
@@ -100,7 +100,7 @@ trait Summand: Pod + Send + Sync {
     fn rounded(sum: Self::Sum) -> Self;
 }
 
-impl Summand for f32 {
+impl Cumulative for f32 {
     type Sum = f64;
     const ZERO: f64 = 0.0;
 
@@ -116,9 +116,9 @@ impl Summand for f32 {
     }
 }
 
-macro_rules! summands {
+macro_rules! with_sums {
     ($($T:ident),*) => {$(
-        impl Summand for $T {
+        impl Cumulative for $T {
             type Sum = Self;
             const ZERO: Self = 0;
 
@@ -134,7 +134,7 @@ macro_rules! summands {
         }
     )*};
 }
-summands!(i32, i64, u32);
+with_sums!(i32, i64, u32);
 
 /// Whole images, each of rows along the axis.
 struct Images<'a, T> {
@@ -146,7 +146,7 @@ struct Images<'a, T> {
     pace: Pace<'a>,
 }
 
-impl<T: Summand> Kernel for Images<'_, T> {
+impl<T: Cumulative> Kernel for Images<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -173,7 +173,7 @@ impl<T: Summand> Kernel for Images<'_, T> {
     }
 }
 
-impl<T: Summand> Images<'_, T> {
+impl<T: Cumulative> Images<'_, T> {
     /// Rows of their own, one behind the other, from this element on.
     #[inline(always)]
     fn rows<const R: usize>(&mut self, start: usize) {

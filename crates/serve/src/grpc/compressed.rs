@@ -71,8 +71,8 @@ fn framed(bytes: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::charge::{Charge, Receiving};
     use crate::compressed::decompress;
-    use crate::service::{Charge, Receiving};
     use http::HeaderMap;
     use std::sync::{Arc, Mutex};
 

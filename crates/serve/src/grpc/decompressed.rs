@@ -1,11 +1,12 @@
 //! [`decompressed`]: messages that clients have compressed. The library for gRPC would decompress them without asking whether
 //! there is memory for what comes out.
 
+use crate::blocking::blocking;
+use crate::charge::SharedCharge;
 use crate::compressed::{Encoding, decompress};
-use crate::endpoint::{MessageCharges, SharedCharge};
+use crate::endpoint::MessageCharges;
 use crate::error::{Error, Result};
 use crate::pieces::Pieces;
-use crate::service::blocking;
 use axum::body::Body;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::Request;
@@ -155,7 +156,7 @@ fn of_error(error: &Error) -> BoxedError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Charge, Receiving};
+    use crate::charge::{Charge, Receiving};
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::io::Write as _;

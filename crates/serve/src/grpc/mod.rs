@@ -8,7 +8,8 @@ mod health;
 pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use convert::{config, request as read_request};
 
-use crate::endpoint::{AnswerCharge, Arrival, MessageCharges, SharedCharge};
+use crate::charge::SharedCharge;
+use crate::endpoint::{AnswerCharge, Arrival, MessageCharges};
 use crate::error::Error;
 use crate::proto::{self, grpc_inference_service_server as generated};
 use crate::repository::Overrides;
@@ -125,7 +126,7 @@ impl Endpoint {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Status> {
-        crate::service::blocking(work).await.map_err(|error| self.refuse(&error))
+        crate::blocking::blocking(work).await.map_err(|error| self.refuse(&error))
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is only looked at: health, metadata, statistics, metrics.
 
 use super::{Answer, OfModel, Path, Shared, json_response};
+use crate::blocking::blocking;
 use crate::data_type;
 use crate::error::{Error, Result};
 use crate::model::{BatchCounts, Counts, Durations, Served, TensorMeta, wire_shape};
-use crate::service::{NAME, blocking};
+use crate::service::NAME;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};

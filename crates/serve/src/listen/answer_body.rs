@@ -2,8 +2,8 @@
 
 use super::open_requests::OpenRequest;
 use super::untaken::{PIECE, Taking, Untaken};
+use crate::charge::{Charge, Receiving};
 use crate::error::Result;
-use crate::service::{Charge, Receiving};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};

@@ -1,9 +1,10 @@
 //! [`LimitedBody`]: the body of a request, of limited length, speed and memory.
 
 use super::untaken::slowest_time;
-use crate::endpoint::{EndpointKind, Limits, MessageCharges, SharedCharge};
+use crate::charge::SharedCharge;
+use crate::charge::take;
+use crate::endpoint::{EndpointKind, Limits, MessageCharges};
 use crate::error::Error;
-use crate::service::take;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -233,7 +234,7 @@ impl LimitedBody {
 }
 
 impl Drop for LimitedBody {
-    /// An answer that comes before its request was read is lost if the connection ends with bytes that nobody has read: many clients
+    /// An answer that comes before its request was read is lost if the connection ends with unread bytes: many clients
     /// look at the answer when they have sent all. So what is left is read, as far as a request may be long, and thrown away.
     fn drop(&mut self) {
         let Some(mut rest) = self.inner.take() else { return };

@@ -423,7 +423,7 @@ fn with_dims(model: &Model, config: &ModelConfig) -> Result<Model> {
     }
 }
 
-/// Names of an output's classes that the model's file carries; none if it has none for as many.
+/// Names of an output's classes that the model's file carries; none if it has none for this number of them.
 fn labels_in_file(model: &Model, output: usize, shape: &[Option<usize>]) -> Vec<String> {
     let classes = shape.last().copied().flatten();
     let found = classes.and_then(|classes| model.labels(output, classes).ok().flatten());

@@ -6,11 +6,11 @@
 
 mod folder;
 
+use crate::blocking::blocking;
 use crate::config::{ModelConfig, Versions};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::model::{Labels, Served, Workers};
-use crate::service::blocking;
 use folder::{Folder, Stamps};
 use nnhal::Model;
 use std::collections::BTreeMap;

@@ -349,7 +349,7 @@ fn short_in_1_0(driver: &Driver) -> Result<Verdict, Violation> {
     let short = [ErrorStatus::OutputInsufficientSize];
     demand_status("launching", launched, &[NONE, &short].concat())?;
     demand_status("too short a buffer", ended.status, &short)?;
-    demand!(ended.details.is_none(), "the callback of 1.0 is told {:?}", ended.details);
+    demand!(ended.details.is_none(), "the callback of 1.0 gets {:?}", ended.details);
     Ok(Verdict::Kept)
 }
 

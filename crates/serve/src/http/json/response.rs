@@ -1,10 +1,11 @@
 //! [`write`]: answers as JSON, with bytes behind it.
 
 use super::elements::{most_text, write_elements};
-use crate::endpoint::SharedCharge;
+use crate::charge::SharedCharge;
+use crate::charge::take;
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, OutputData};
-use crate::service::{MUCH, take};
+use crate::service::MUCH;
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -122,8 +123,8 @@ pub(crate) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::charge::{Charge, Receiving};
     use crate::request::OutputTensor;
-    use crate::service::{Charge, Receiving};
     use nnhal::DataType;
 
     fn response() -> InferResponse {
