@@ -543,7 +543,7 @@ impl Model {
         self.constant_of(info)
     }
 
-    /// As [`Model::constant`], of a tensor of any subgraph of the file ([`ModelFile::tensors`]).
+    /// As [`Model::constant`], of a tensor of any subgraph of the file ([`ModelFile::tensors`](crate::ModelFile::tensors)).
     ///
     /// # Errors
     /// As [`Model::constant`].
