@@ -369,14 +369,35 @@ fn operations_that_the_format_has_become_its_operators() {
     assert_eq!(leaky, [-0.5, 2.0]);
 }
 
-/// Why an operation of one input is refused.
-fn refused(operation: &str, attributes: &[(&str, Value<'_>)]) -> String {
+/// An operation of one input of this shape.
+fn of_shape(operation: &str, attributes: &[(&str, Value<'_>)], shape: &[i32]) -> Draft {
     let mut draft = Draft::new();
-    let input = draft.tensor(T::Float32, &[1, 3, 4, 5, 2]);
-    let output = draft.tensor(T::Float32, &[1, 3, 4, 5, 2]);
+    let [input, output] = [0; 2].map(|_| draft.tensor(T::Float32, shape));
     draft.flex(0, operation, &[input], output, attributes);
     draft.ends(0, &[input], &[output]);
-    reasons(&draft).swap_remove(0)
+    draft
+}
+
+/// Why an operation of one input is refused.
+fn refused(operation: &str, attributes: &[(&str, Value<'_>)]) -> String {
+    reasons(&of_shape(operation, attributes, &[1, 3, 4, 5, 2])).swap_remove(0)
+}
+
+/// Lengths that a file only declares take neither memory nor more bits than there are.
+#[test]
+fn lengths_that_are_too_large_are_refused() {
+    let ones: &[i64] = &[1; 5];
+    let attributes = [
+        ("ksize", Value::Integers(ones)),
+        ("strides", Value::Integers(ones)),
+        ("padding", Value::Text("VALID")),
+        ("data_format", Value::Text("NDHWC")),
+    ];
+    let long = of_shape("AvgPool3D", &attributes, &[1, i32::MAX, 1, 1, 1]);
+    assert_eq!(reasons(&long).len(), 1);
+    let diagonal = |shape: [i32; 2]| reasons(&of_shape("MatrixDiagPart", &[], &shape));
+    assert_eq!(diagonal([70_000, 60_000]), ["a length exceeds 31 bits"]);
+    assert_eq!(diagonal([1, i32::MAX]).len(), 1, "the output has another shape");
 }
 
 #[test]

@@ -363,8 +363,9 @@ impl GraphImporter<'_, '_> {
         let flat = self.reshape(operand, flat_spec)?;
         let length = rows.min(columns);
         self.file.allow((length as usize).saturating_mul(4))?;
-        let step = i32::try_from(columns).map_err(|_| Reason::new("a length exceeds 31 bits"))? + 1;
-        let places: Vec<i32> = (0..length.cast_signed()).map(|at| at.wrapping_mul(step)).collect();
+        let place = |at: u32| i32::try_from(u64::from(at) * (u64::from(columns) + 1));
+        let places = (0..length).map(place).collect::<Result<Vec<i32>, _>>();
+        let places = places.map_err(|_| Reason::new("a place exceeds 31 bits"))?;
         let picked = self.picked(flat, others.len(), &places)?;
         let output = self.output_tensor(operator, 0)?;
         self.reshape_to(picked, output)
@@ -425,10 +426,10 @@ impl GraphImporter<'_, '_> {
             return self.emit_float32(reduced, output);
         }
         // How many elements of a window there are is a product of those along each axis.
-        let seen: Vec<Vec<f32>> =
-            along.iter().zip(lengths).map(|(along, length)| along.seen(length)).collect();
         (pooled[0], pooled[4]) = (1, 1);
         self.file.allow((elements(&pooled)? as usize).saturating_mul(4))?;
+        let seen: Vec<Vec<f32>> =
+            along.iter().zip(lengths).map(|(along, length)| along.seen(length)).collect();
         let counts: Vec<f32> = seen[0]
             .iter()
             .flat_map(|a| seen[1].iter().map(move |b| a * b))
