@@ -172,11 +172,7 @@ fn finish<T: Copy, S: Simd, F: Fold<T>>(
     output: &mut [T],
     fold: F,
 ) {
-    let [step, filter, padding, width] =
-        [shape.stride[1], shape.filter[1], shape.padding_before[1], shape.input[1]];
-    // Windows that see no padding.
-    let whole = padding.div_ceil(step)
-        ..(width.saturating_add(padding).checked_sub(filter)).map_or(0, |last| last / step + 1);
+    let whole = shape.whole();
     let mut done = 0;
     while done < output.len() {
         let window = first + done / shape.channels;

@@ -6,7 +6,9 @@ use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
 use crate::image_kernel::{ImageKernel, Images};
 use crate::lines::Line;
-use crate::team::{BLOCK, Pace, Team};
+use crate::team::{Pace, Team};
+use crate::unrolled::unrolled;
+use crate::vector::pointers::{load_some, store_some};
 use crate::vector::{Isa, Kernel, Simd, functions};
 
 /// Prepared pooling of float32 images.
@@ -45,8 +47,11 @@ impl ImageKernel for FloatPooling {
     }
 }
 
-/// Pixels of a small window, at most.
-const FEW_PIXELS: usize = 9;
+/// Windows of more pixels that overlap are cheaper by the sums they share.
+const MOST_PIXELS: usize = 30;
+
+/// Pixels of a row of a window that are looked at without a question whether to go on.
+const MOST_COLUMNS: usize = 1024;
 
 /// The reduction of a row of windows.
 struct Reduce<'a> {
@@ -59,15 +64,10 @@ impl Kernel for Reduce<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let are_few = few_channels::are_few(&self.pixels);
         let Shape { channels, stride, .. } = *self.pixels.shape;
-        // Windows that share pixels share sums, where channels are few.
-        let are_alone = are_few && stride[1] > 1 && channels >= S::LANES;
-        let are_small = are_alone && self.pixels.shape.taps() <= FEW_PIXELS;
+        let are_shared = stride[1] == 1 && self.pixels.shape.taps() > MOST_PIXELS;
+        let are_few = (channels < S::LANES || are_shared) && few_channels::are_few(&self.pixels);
         match self.pooling.reduction {
-            Reduction::Average if are_small => self.reduce_small::<S, 0>(simd),
-            Reduction::Max if are_small => self.reduce_small::<S, 1>(simd),
-            Reduction::L2 if are_small => self.reduce_small::<S, 2>(simd),
             Reduction::Average if are_few => self.reduce_few::<S, 0>(simd),
             Reduction::Max if are_few => self.reduce_few::<S, 1>(simd),
             Reduction::L2 if are_few => self.reduce_few::<S, 2>(simd),
@@ -129,11 +129,11 @@ impl<const WHAT: u8> Clamped<WHAT> {
     #[inline(always)]
     fn result<S: Simd>(self, simd: S, sum: S::F, count: usize) -> S::F {
         #[allow(clippy::cast_precision_loss)] // Counts of pixels; the rounding does not matter.
-        let count = simd.splat(count.max(1) as f32);
+        let share = simd.splat(1.0 / count.max(1) as f32);
         let value = match WHAT {
-            0 => simd.div(sum, count),
+            0 => simd.mul(sum, share),
             1 => sum,
-            _ => simd.sqrt(simd.div(sum, count)),
+            _ => simd.sqrt(simd.mul(sum, share)),
         };
         let (low, high) = self.0;
         functions::clamp(simd, value, simd.splat(low), simd.splat(high))
@@ -156,118 +156,156 @@ impl Reduce<'_> {
         few_channels::reduce(simd, &self.pixels, Clamped::<WHAT>(self.pooling.range));
     }
 
-    /// As [`Self::reduce`], of windows of at most [`FEW_PIXELS`], and few channels.
-    #[inline(always)]
-    fn reduce_small<S: Simd, const WHAT: u8>(self, simd: S) {
-        let Pixels { input, ref channels, .. } = self.pixels;
-        let clamped = Clamped::<WHAT>(self.pooling.range);
-        let nothing = simd.splat(clamped.nothing());
-        for (window, start) in self.pixels.windows() {
-            // SAFETY: these channels of the row's pixels are no one else's.
-            let output = unsafe { self.pixels.output.slice(start, channels.len()) };
-            let mut starts = [0; FEW_PIXELS];
-            for (start, pixel) in starts.iter_mut().zip(window.pixels().flatten()) {
-                *start = pixel * input.pixel_stride + channels.start;
-            }
-            for (index, output) in output.chunks_mut(S::LANES).enumerate() {
-                let mut all = nothing;
-                let mut pixel = 0;
-                for _ in 0..window.rows {
-                    // As there.
-                    let mut row = nothing;
-                    for _ in 0..window.columns {
-                        let values = &input.values[starts[pixel] + index * S::LANES..];
-                        pixel += 1;
-                        row = if output.len() == S::LANES {
-                            add::<S, WHAT>(simd, row, simd.load(values))
-                        } else {
-                            let values = &values[..output.len()];
-                            add::<S, WHAT>(simd, row, simd.load_partial(values, 0.0))
-                        };
-                    }
-                    all = if WHAT == 1 { simd.max(row, all) } else { simd.add(all, row) };
-                }
-                let result = clamped.result(simd, all, window.count());
-                if output.len() == S::LANES {
-                    simd.store(result, output);
-                } else {
-                    simd.store_partial(result, output);
-                }
-            }
-        }
-    }
-
     /// 0: the average, 1: the greatest, 2: L2.
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
-        let mut pace = Pace::new(self.pixels.stop);
-        for (window, start) in self.pixels.windows() {
-            // SAFETY: these channels of the row's pixels are no one else's.
-            let output = unsafe { self.pixels.output.slice(start, self.pixels.channels.len()) };
-            let mut channel = self.pixels.channels.start;
-            // Mostly all channels.
-            for output in output.chunks_mut(BLOCK) {
-                if output.len() == BLOCK && pace.is_over(window.count().saturating_mul(BLOCK)) {
-                    return;
-                }
-                let mut groups = output.chunks_exact_mut(4 * S::LANES);
-                for group in groups.by_ref() {
-                    let values =
-                        self.reduce_vectors::<S, WHAT, 4>(simd, window, channel, &mut pace);
-                    for (index, value) in values.into_iter().enumerate() {
-                        simd.store(value, &mut group[index * S::LANES..]);
-                    }
-                    channel += 4 * S::LANES;
-                }
-                for rest in groups.into_remainder().chunks_mut(S::LANES) {
-                    let [value] =
-                        self.reduce_vectors::<S, WHAT, 1>(simd, window, channel, &mut pace);
-                    simd.store_partial(value, rest);
-                    channel += rest.len();
-                }
+        let Pixels { shape, ref input, ref channels, output, stride, stop, .. } = self.pixels;
+        let mut pace = Pace::new(stop);
+        for run in self.pixels.runs() {
+            run.check(&self.pixels);
+            let pixel = run.window.first.wrapping_mul(input.pixel_stride);
+            let mut first = input.values.as_ptr().wrapping_add(pixel).wrapping_add(channels.start);
+            for index in 0..run.count {
+                // SAFETY: these channels of the row's pixels are no one else's.
+                let output = unsafe { output.slice(run.start + index * stride, channels.len()) };
+                let seen = Seen { first, window: run.window, pixel_stride: input.pixel_stride };
+                // SAFETY: the values reach to the last channel of the last pixel that is seen, as was just checked.
+                unsafe { self.channels::<S, WHAT>(simd, seen, output, &mut pace) };
+                first = first.wrapping_add(shape.stride[1] * input.pixel_stride);
+            }
+            if pace.is_over(0) {
+                return;
             }
         }
     }
 
-    /// The results for the next channels: as many as there are lanes, or as are left.
+    /// The results of one window.
+    ///
+    /// # Safety
+    /// For as many channels as there are results, the pixels that are seen are there.
     #[inline(always)]
-    fn reduce_vectors<S: Simd, const WHAT: u8, const N: usize>(
+    unsafe fn channels<S: Simd, const WHAT: u8>(
         &self,
         simd: S,
-        window: Window,
-        channel: usize,
+        seen: Seen,
+        output: &mut [f32],
         pace: &mut Pace<'_>,
-    ) -> [S::F; N] {
-        let count = (self.pixels.channels.end - channel).min(N * S::LANES);
-        let first = if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 };
-        let mut all = [simd.splat(first); N];
-        let is_large = window.is_large();
-        for pixels in window.pixels() {
-            // A row's sum of its own keeps the error of long sums small.
-            let mut row = [simd.splat(first); N];
-            for pixel in pixels {
-                if is_large && pace.is_over(N * S::LANES) {
-                    return all;
-                }
-                let start = pixel * self.pixels.input.pixel_stride + channel;
-                let values = &self.pixels.input.values[start..start + count];
-                for (index, sum) in row.iter_mut().enumerate() {
-                    let value = if values.len() < N * S::LANES {
-                        simd.load_partial(values, 0.0)
-                    } else {
-                        simd.load(&values[index * S::LANES..])
-                    };
-                    *sum = add::<S, WHAT>(simd, *sum, value);
-                }
+    ) {
+        let (to, all) = (output.as_mut_ptr(), output.len());
+        let mut done = 0;
+        // SAFETY: as the caller promises; and there is room for as many results as channels are left.
+        unsafe {
+            while all - done >= 4 * S::LANES {
+                let channels = (seen.behind(done), 4 * S::LANES);
+                self.vectors::<S, WHAT, true, 4>(simd, channels, to.add(done), pace);
+                done += 4 * S::LANES;
             }
-            for (all, row) in all.iter_mut().zip(row) {
-                *all = if WHAT == 1 { simd.max(row, *all) } else { simd.add(*all, row) };
+            if all - done >= 2 * S::LANES {
+                let channels = (seen.behind(done), 2 * S::LANES);
+                self.vectors::<S, WHAT, true, 2>(simd, channels, to.add(done), pace);
+                done += 2 * S::LANES;
+            }
+            if all - done >= S::LANES {
+                let channels = (seen.behind(done), S::LANES);
+                self.vectors::<S, WHAT, true, 1>(simd, channels, to.add(done), pace);
+                done += S::LANES;
+            }
+            if all > done {
+                let channels = (seen.behind(done), all - done);
+                self.vectors::<S, WHAT, false, 1>(simd, channels, to.add(done), pace);
             }
         }
+    }
+
+    /// The results for the next channels: as many as there are lanes in `N` vectors, or the `wanted` ones of a single one.
+    ///
+    /// # Safety
+    /// All pixels that are seen have them, and there is room for the results.
+    #[inline(always)]
+    unsafe fn vectors<S: Simd, const WHAT: u8, const FULL: bool, const N: usize>(
+        &self,
+        simd: S,
+        (seen, wanted): (Seen, usize),
+        to: *mut f32,
+        pace: &mut Pace<'_>,
+    ) {
+        let count = seen.window.count();
+        if pace.is_over(count.saturating_mul(wanted)) {
+            return;
+        }
         let clamped = Clamped::<WHAT>(self.pooling.range);
-        // No `map`, which would call a closure that is compiled without the instruction set.
-        for value in &mut all {
-            *value = clamped.result(simd, *value, window.count());
+        // SAFETY: as the caller promises.
+        unsafe {
+            let sums = seen.fold::<S, WHAT, FULL, N>(simd, wanted, pace);
+            unrolled! { VECTOR < N, 0 1 2 3 => {
+                let result = clamped.result(simd, sums[VECTOR], count);
+                store_some::<S, FULL>(simd, result, to.add(VECTOR * S::LANES), wanted);
+            } }
+        }
+    }
+}
+
+/// What a window sees, of some channels.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The first of the channels of the first pixel.
+    first: *const f32,
+    window: Window,
+    /// From a pixel to the next one.
+    pixel_stride: usize,
+}
+
+impl Seen {
+    /// From so many channels on.
+    #[inline(always)]
+    fn behind(self, channels: usize) -> Self {
+        Self { first: self.first.wrapping_add(channels), ..self }
+    }
+
+    /// The sums of the next channels: as many as there are lanes in `N` vectors, or the `wanted` ones of a single one.
+    ///
+    /// # Safety
+    /// All pixels have them.
+    #[inline(always)]
+    unsafe fn fold<S: Simd, const WHAT: u8, const FULL: bool, const N: usize>(
+        self,
+        simd: S,
+        wanted: usize,
+        pace: &mut Pace<'_>,
+    ) -> [S::F; N] {
+        let Self { first, window, pixel_stride } = self;
+        let nothing = simd.splat(if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 });
+        let mut all = [nothing; N];
+        let is_large = window.is_large();
+        let mut start = first;
+        for _ in 0..window.rows {
+            // A row's sum of its own keeps the error of long sums small.
+            let mut row = if WHAT == 1 { all } else { [nothing; N] };
+            let (mut at, mut left) = (start, window.columns);
+            while left > 0 {
+                let columns = left.min(MOST_COLUMNS);
+                if is_large && pace.is_over(columns * N * S::LANES) {
+                    return all;
+                }
+                for _ in 0..columns {
+                    unrolled! { VECTOR < N, 0 1 2 3 => {
+                        // SAFETY: as the caller promises.
+                        let value = unsafe {
+                            load_some::<S, FULL>(simd, at.add(VECTOR * S::LANES), wanted)
+                        };
+                        row[VECTOR] = add::<S, WHAT>(simd, row[VECTOR], value);
+                    } }
+                    at = at.wrapping_add(pixel_stride);
+                }
+                left -= columns;
+            }
+            unrolled! { VECTOR < N, 0 1 2 3 => {
+                all[VECTOR] = match WHAT {
+                    1 => row[VECTOR],
+                    _ => simd.add(all[VECTOR], row[VECTOR]),
+                };
+            } }
+            start = start.wrapping_add(window.width.wrapping_mul(pixel_stride));
         }
         all
     }

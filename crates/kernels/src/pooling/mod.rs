@@ -96,6 +96,17 @@ impl Shape {
         inside(first)..inside(end)
     }
 
+    /// The output's columns whose windows see all of their columns.
+    fn whole(&self) -> Range<usize> {
+        let [stride, padding] = [self.stride[1], self.padding_before[1]];
+        let first = padding.div_ceil(stride).min(self.output[1]);
+        let end = match self.input[1].saturating_add(padding).checked_sub(self.filter[1]) {
+            Some(last) => (last / stride + 1).min(self.output[1]),
+            None => 0,
+        };
+        first..end
+    }
+
     /// How many pixels a window sees at most.
     fn taps(&self) -> usize {
         self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1])
@@ -169,9 +180,6 @@ impl Shape {
     }
 }
 
-/// Channels that count for how long a window takes.
-const MOST_CHANNELS: usize = 1 << 20;
-
 /// A row of output pixels, some channels of them.
 struct Pixels<'a, T> {
     shape: &'a Shape,
@@ -189,20 +197,52 @@ struct Pixels<'a, T> {
 }
 
 impl<T> Pixels<'_, T> {
-    /// The windows of the output pixels from left to right, as long as they are wanted, and where in the output the channels
-    /// of each begin.
+    /// The windows of the output pixels from left to right, those side by side together that see as many columns.
     #[inline(always)]
-    fn windows(&self) -> impl Iterator<Item = (Window, usize)> {
-        let mut pace = Pace::new(self.stop);
-        let windows = (0..self.shape.output[1]).map(|x| {
-            let columns = self.shape.seen(1, x);
-            let first = self.rows.start * self.shape.input[1] + columns.start;
-            let (rows, width) = (self.rows.len(), self.shape.input[1]);
-            let start = (self.first + x) * self.stride + self.channels.start;
-            (Window { first, rows, columns: columns.len(), width }, start)
-        });
-        let by_element = self.shape.channels.min(MOST_CHANNELS);
-        windows.take_while(move |(it, _)| !pace.is_over(it.count().saturating_mul(by_element)))
+    fn runs(&self) -> impl Iterator<Item = Run> {
+        let shape = self.shape;
+        let width = shape.output[1];
+        let window = |x: usize| {
+            let columns = shape.seen(1, x);
+            let first = self.rows.start * shape.input[1] + columns.start;
+            Window { first, rows: self.rows.len(), columns: columns.len(), width: shape.input[1] }
+        };
+        let whole = shape.whole();
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let x = next;
+            next = if whole.contains(&x) { whole.end } else { x + 1 };
+            (x < width).then(|| Run {
+                window: window(x),
+                count: next - x,
+                start: (self.first + x) * self.stride + self.channels.start,
+            })
+        })
+    }
+}
+
+/// Windows side by side of one size.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The first one; the next one sees pixels one stride on.
+    window: Window,
+    count: usize,
+    /// Where in the output the channels of the first one begin.
+    start: usize,
+}
+
+impl Run {
+    /// # Panics
+    /// If the values end before the last of the windows does.
+    fn check<T>(&self, pixels: &Pixels<'_, T>) {
+        let Pixels { shape, input, channels, .. } = pixels;
+        let Self { window, count, .. } = *self;
+        if window.count() > 0 && count > 0 {
+            let first = window.first + (count - 1) * shape.stride[1];
+            let last = first + (window.rows - 1) * window.width + window.columns - 1;
+            let needed = last * input.pixel_stride + channels.end;
+            assert!(needed <= input.values.len(), "an image smaller than was checked");
+        }
     }
 }
 

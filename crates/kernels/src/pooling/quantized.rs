@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::few_channels::{self, Fold};
-use super::small_windows::{self, BLOCK, Means, Taps};
+use super::small_windows::{self, Means, Taps};
 use super::{Pixels, Reduction, Shape, Window};
 use crate::InstructionSet;
 use crate::image_kernel::{ImageKernel, Images};
@@ -11,8 +11,14 @@ use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 
+/// Windows of fewer pixels are cheaper one by one than by the sums that they share.
+const SHARED_PIXELS: usize = 16;
+
 /// Windows up to this many elements have sums below 2^24, which are exact in f32.
 const LARGEST_WINDOW: usize = 1 << 16;
+
+/// Channels of the smallest block that is computed together.
+const LEAST_BLOCK: usize = 16;
 
 /// Prepared pooling of `u8` or `i8` images; input and output are quantized alike.
 #[derive(Debug, Clone)]
@@ -77,9 +83,11 @@ impl<T: Byte> Kernel for Reduce<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let QuantizedPooling { range, center, reduction, .. } = *self.pooling;
+        let Shape { channels, stride, .. } = *self.pixels.shape;
         let are_few = few_channels::are_few(&self.pixels);
+        let are_shared = stride[1] == 1 && self.pixels.shape.taps() >= SHARED_PIXELS;
         match reduction {
-            Reduction::Max if are_few => {
+            Reduction::Max if are_few && (channels < LEAST_BLOCK || are_shared) => {
                 let range = (T::nearest(range.0), T::nearest(range.1));
                 few_channels::reduce(simd, &self.pixels, Greatest(range));
             }
@@ -161,77 +169,103 @@ impl<T: Byte> Fold<T> for Means {
 impl<T: Byte> Reduce<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
-        let mut taps: Option<Taps> = None;
-        let mut pace = Pace::new(self.pixels.stop);
-        for (window, start) in self.pixels.windows() {
-            // SAFETY: these channels of the row's pixels are no one else's.
-            let output = unsafe { self.pixels.output.slice(start, self.pixels.channels.len()) };
-            let mut channel = self.pixels.channels.start;
-            if !IS_MAX && window.count() > LARGEST_WINDOW {
-                for output in output {
-                    *output = self.mean_of_many(window, channel, &mut pace);
-                    channel += 1;
-                }
-                continue;
-            }
-            if output.len() >= BLOCK {
-                let stride = self.pixels.input.pixel_stride;
-                taps = match taps {
-                    None => Taps::of(window, stride),
-                    Some(taps) => taps.next(window, stride),
-                };
-            }
-            if let Some(taps) = taps
-                && self.reduce_blocks::<IS_MAX>(taps, output, &mut pace)
-            {
-                continue;
-            }
-            let mut groups = output.chunks_exact_mut(4 * S::LANES);
-            let work = window.count().saturating_mul(4 * S::LANES);
-            for group in groups.by_ref() {
-                if pace.is_over(work) {
+        let Pixels { shape, ref input, ref channels, output, stride, stop, .. } = self.pixels;
+        let mut pace = Pace::new(stop);
+        for run in self.pixels.runs() {
+            run.check(&self.pixels);
+            let taps = Taps::of(run.window, input.pixel_stride);
+            for index in 0..run.count {
+                if pace.is_over(run.window.count().saturating_mul(channels.len())) {
                     return;
                 }
-                let values = self.reduce_vectors::<S, IS_MAX, 4>(simd, window, channel, &mut pace);
-                for (index, value) in values.into_iter().enumerate() {
-                    T::store(simd, value, &mut group[index * S::LANES..]);
+                let start = run.start + index * stride;
+                // SAFETY: these channels of the row's pixels are no one else's.
+                let output = unsafe { output.slice(start, channels.len()) };
+                let further = index * shape.stride[1];
+                if let Some(taps) = &taps {
+                    let further = further * input.pixel_stride + channels.start;
+                    let is_done = match output.len() {
+                        ..LEAST_BLOCK => false,
+                        ..32 => {
+                            self.blocks::<IS_MAX, LEAST_BLOCK>(taps, further, output, &mut pace)
+                        }
+                        ..64 => self.blocks::<IS_MAX, 32>(taps, further, output, &mut pace),
+                        _ => self.blocks::<IS_MAX, 64>(taps, further, output, &mut pace),
+                    };
+                    if is_done {
+                        continue;
+                    }
                 }
-                channel += 4 * S::LANES;
+                let window = Window { first: run.window.first + further, ..run.window };
+                self.window::<S, IS_MAX>(simd, window, output, &mut pace);
             }
-            for rest in groups.into_remainder().chunks_mut(S::LANES) {
-                let [value] = self.reduce_vectors::<S, IS_MAX, 1>(simd, window, channel, &mut pace);
-                store_bytes_partial(simd, value, rest);
-                channel += rest.len();
+        }
+    }
+
+    /// The results of a window of any size.
+    #[inline(always)]
+    fn window<S: Simd, const IS_MAX: bool>(
+        &self,
+        simd: S,
+        window: Window,
+        output: &mut [T],
+        pace: &mut Pace<'_>,
+    ) {
+        let mut channel = self.pixels.channels.start;
+        if !IS_MAX && window.count() > LARGEST_WINDOW {
+            for output in output {
+                *output = self.mean_of_many(window, channel, pace);
+                channel += 1;
             }
+            return;
+        }
+        let mut groups = output.chunks_exact_mut(4 * S::LANES);
+        let work = window.count().saturating_mul(4 * S::LANES);
+        for group in groups.by_ref() {
+            if pace.is_over(work) {
+                return;
+            }
+            let values = self.reduce_vectors::<S, IS_MAX, 4>(simd, window, channel, pace);
+            for (index, value) in values.into_iter().enumerate() {
+                T::store(simd, value, &mut group[index * S::LANES..]);
+            }
+            channel += 4 * S::LANES;
+        }
+        for rest in groups.into_remainder().chunks_mut(S::LANES) {
+            let [value] = self.reduce_vectors::<S, IS_MAX, 1>(simd, window, channel, pace);
+            store_bytes_partial(simd, value, rest);
+            channel += rest.len();
         }
     }
 
     /// The results of all channels, of which there is a block at least, if the window has a size for
     /// that.
     #[inline(always)]
-    fn reduce_blocks<const IS_MAX: bool>(
+    fn blocks<const IS_MAX: bool, const B: usize>(
         &self,
-        taps: Taps,
+        taps: &Taps,
+        further: usize,
         output: &mut [T],
         pace: &mut Pace<'_>,
     ) -> bool {
         let QuantizedPooling { center, range, .. } = *self.pooling;
-        let (values, last) = (self.pixels.input.values, output.len() - BLOCK);
+        let (values, last) = (self.pixels.input.values, output.len() - B);
         let mut first = 0;
         loop {
-            let channel = self.pixels.channels.start + first;
-            let block = output[first..].first_chunk_mut().expect("a block that begins in time");
+            let block =
+                output[first..].first_chunk_mut::<B>().expect("a block that begins in time");
+            let further = further + first;
             if IS_MAX {
-                small_windows::greatest(taps, values, channel, range, block);
-            } else if !small_windows::means(taps, values, channel, Means { center, range }, block) {
+                small_windows::greatest(taps, values, further, range, block);
+            } else if !small_windows::means(taps, values, further, Means { center, range }, block) {
                 return false;
             }
             // Of a window of some pixels.
-            if first == last || pace.is_over(16 * BLOCK) {
+            if first == last || pace.is_over(16 * B) {
                 return true;
             }
             // The last block together with some channels that are computed again.
-            first = (first + BLOCK).min(last);
+            first = (first + B).min(last);
         }
     }
 

@@ -6,21 +6,20 @@
 use super::Window;
 use crate::vector::Byte;
 
-/// Channels of a block.
-pub(super) const BLOCK: usize = 64;
+/// Pixels whose elements are looked at together, at most.
+const TOGETHER: usize = 9;
 
-/// Elements of a window, at most.
-const TAPS: usize = 9;
+/// Pixels of a window, at most.
+const MOST: usize = 4 * TOGETHER;
 
 /// Where the elements of a window are.
 #[derive(Clone, Copy)]
 pub(super) struct Taps {
-    /// Of the first channel; behind the last one the first again.
-    starts: [usize; TAPS],
+    /// Of the first channel, in values; behind the last one the first again.
+    starts: [usize; MOST],
     count: usize,
     /// The greatest start.
     last: usize,
-    window: Window,
 }
 
 impl Taps {
@@ -28,40 +27,30 @@ impl Taps {
     #[inline(always)]
     pub(super) fn of(window: Window, pixel_stride: usize) -> Option<Self> {
         let count = window.count();
-        if !(1..=TAPS).contains(&count) {
+        if !(1..=MOST).contains(&count) {
             return None;
         }
-        let mut starts = [window.first * pixel_stride; TAPS];
+        let mut starts = [window.first * pixel_stride; MOST];
         for (start, pixel) in starts.iter_mut().zip(window.pixels().flatten()) {
             *start = pixel * pixel_stride;
         }
         let last = starts.into_iter().fold(0, usize::max);
-        Some(Self { starts, count, last, window })
+        Some(Self { starts, count, last })
     }
 
-    /// As [`Self::of`] for a window of the same rows, which mostly is as wide as the one before it.
+    /// `N` elements, from one on, of a block of channels that begins `further` values behind the first one.
     #[inline(always)]
-    pub(super) fn next(self, window: Window, pixel_stride: usize) -> Option<Self> {
-        if window.columns != self.window.columns || window.first < self.window.first {
-            return Self::of(window, pixel_stride);
-        }
-        let further = (window.first - self.window.first) * pixel_stride;
-        let last = self.last + further;
-        // None is behind the last.
-        let starts = self.starts.map(|start| start.wrapping_add(further));
-        Some(Self { starts, last, window, ..self })
-    }
-
-    /// The first this many elements of a block of channels that begins at a channel.
-    #[inline(always)]
-    fn blocks<T, const N: usize>(self, values: &[T], channel: usize) -> [&[T; BLOCK]; N] {
-        assert!(self.last + channel + BLOCK <= values.len(), "an image smaller than was checked");
-        std::array::from_fn(|tap| {
-            // SAFETY: the block of the last of the starts is within the values, as was just checked, and
-            // no start is behind that one, as `of` and `next` have made sure. A block is aligned as its
-            // elements.
-            unsafe { &*values.as_ptr().add(self.starts[tap]).add(channel).cast() }
-        })
+    fn blocks<T, const B: usize, const N: usize>(
+        &self,
+        values: &[T],
+        from: usize,
+        further: usize,
+    ) -> [&[T; B]; N] {
+        assert!(self.last + further + B <= values.len(), "an image smaller than was checked");
+        let starts: &[usize; N] = self.starts[from..].first_chunk().expect("taps of a window");
+        // SAFETY: the block of the last of the starts is within the values, as was just checked, and no start is
+        // behind that one, as `of` has made sure. A block is aligned as its elements.
+        starts.map(|start| unsafe { &*values.as_ptr().add(start.wrapping_add(further)).cast() })
     }
 }
 
@@ -76,40 +65,64 @@ pub(super) struct Means {
 
 /// The greatest elements of a block of channels, within a range.
 #[inline(always)]
-pub(super) fn greatest<T: Byte>(
-    taps: Taps,
+pub(super) fn greatest<T: Byte, const B: usize>(
+    taps: &Taps,
     values: &[T],
-    channel: usize,
+    further: usize,
     range: (i32, i32),
-    output: &mut [T; BLOCK],
+    output: &mut [T; B],
 ) {
     let (low, high) = (T::nearest(range.0), T::nearest(range.1));
-    let blocks: [_; TAPS] = taps.blocks(values, channel);
     // Not the output itself, so that it is clear that nothing overlaps.
-    let mut all = [T::zeroed(); BLOCK];
-    for (index, output) in all.iter_mut().enumerate() {
-        let mut greatest = low;
-        for block in blocks {
-            greatest = greatest.max(block[index]);
+    let mut all = [low; B];
+    match taps.count {
+        ..=2 => greatest_of::<T, B, 2>(taps, values, 0, further, &mut all),
+        3..=4 => greatest_of::<T, B, 4>(taps, values, 0, further, &mut all),
+        5..=6 => greatest_of::<T, B, 6>(taps, values, 0, further, &mut all),
+        count => {
+            for from in (0..count).step_by(TOGETHER) {
+                greatest_of::<T, B, TOGETHER>(taps, values, from, further, &mut all);
+            }
         }
-        *output = greatest.min(high);
+    }
+    for greatest in &mut all {
+        *greatest = (*greatest).min(high);
     }
     *output = all;
 }
 
+/// The greatest of those and of `N` elements each.
+#[inline(always)]
+fn greatest_of<T: Byte, const B: usize, const N: usize>(
+    taps: &Taps,
+    values: &[T],
+    from: usize,
+    further: usize,
+    all: &mut [T; B],
+) {
+    let blocks = taps.blocks::<T, B, N>(values, from, further);
+    for (index, all) in all.iter_mut().enumerate() {
+        let mut greatest = *all;
+        for block in blocks {
+            greatest = greatest.max(block[index]);
+        }
+        *all = greatest;
+    }
+}
+
 /// The means of the elements of a block of channels. Not for windows of all sizes.
 #[inline(always)]
-pub(super) fn means<T: Byte>(
-    taps: Taps,
+pub(super) fn means<T: Byte, const B: usize>(
+    taps: &Taps,
     values: &[T],
-    channel: usize,
+    further: usize,
     means: Means,
-    output: &mut [T; BLOCK],
+    output: &mut [T; B],
 ) -> bool {
     match taps.count {
-        4 => means_of::<T, 4>(taps, values, channel, means, output),
-        6 => means_of::<T, 6>(taps, values, channel, means, output),
-        9 => means_of::<T, 9>(taps, values, channel, means, output),
+        4 => means_of::<T, B, 4>(taps, values, further, means, output),
+        6 => means_of::<T, B, 6>(taps, values, further, means, output),
+        9 => means_of::<T, B, 9>(taps, values, further, means, output),
         _ => return false,
     }
     true
@@ -119,17 +132,17 @@ pub(super) fn means<T: Byte>(
 /// the right integer part up to 15 elements.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
-fn means_of<T: Byte, const N: usize>(
-    taps: Taps,
+fn means_of<T: Byte, const B: usize, const N: usize>(
+    taps: &Taps,
     values: &[T],
-    channel: usize,
+    further: usize,
     Means { center, range: (low, high) }: Means,
-    output: &mut [T; BLOCK],
+    output: &mut [T; B],
 ) {
     let reciprocal = (1_u32 << 16).div_ceil(N as u32);
     let (center, low, high) = (center as i16, low as i16, high as i16);
-    let blocks: [_; N] = taps.blocks(values, channel);
-    let mut all = [T::zeroed(); BLOCK];
+    let blocks = taps.blocks::<T, B, N>(values, 0, further);
+    let mut all = [T::zeroed(); B];
     let first = -(center * N as i16);
     for (index, output) in all.iter_mut().enumerate() {
         // None of this wraps, but compilers cannot know how small the centre is, and a check of each
@@ -150,6 +163,8 @@ fn means_of<T: Byte, const N: usize>(
 mod tests {
     use super::*;
 
+    const BLOCK: usize = 64;
+
     #[test]
     fn means_of_all_sums() {
         for (count, columns) in [(4_i32, 2), (6, 3), (9, 3)] {
@@ -167,7 +182,7 @@ mod tests {
                     let taps = Taps::of(window, BLOCK).unwrap();
                     let mut output = [0; BLOCK];
                     let range = (-100, 100);
-                    assert!(means(taps, &values, 0, Means { center, range }, &mut output));
+                    assert!(means(&taps, &values, 0, Means { center, range }, &mut output));
                     let offset = sum - center * count;
                     let half = if offset > 0 { count / 2 } else { -(count / 2) };
                     let expected = ((offset + half) / count + center).clamp(-100, 100);

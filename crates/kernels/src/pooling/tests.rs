@@ -172,15 +172,15 @@ fn means_round_away_from_the_zero_point() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn all_sizes(
         batch in 0..3_usize,
         input in proptest::array::uniform2(1..9_usize),
         output in proptest::array::uniform2(0..7_usize),
-        channels in prop_oneof![0..5_usize, 14..20_usize, 60..140_usize],
-        filter in proptest::array::uniform2(1..5_usize),
+        channels in prop_oneof![0..5_usize, 14..60_usize, 60..140_usize],
+        filter in proptest::array::uniform2(1..8_usize),
         stride in proptest::array::uniform2(1..4_usize),
         padding in proptest::array::uniform2(0..4_usize),
         gaps in [0..3_usize, 0..3_usize],
