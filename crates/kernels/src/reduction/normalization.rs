@@ -239,12 +239,14 @@ pub fn instance_normalization(
 /// Multiplications that take about as long as a power in double precision.
 const OF_POWER: usize = 64;
 
+/// Elements of a row that are computed side by side.
+const SIDE_BY_SIDE: usize = 128;
+
 /// LOCAL_RESPONSE_NORMALIZATION of rows along their elements: `x / (bias + alpha * s)^beta`, where s
 /// is the sum of the squares of the elements up to `radius` away. In double precision.
 ///
 /// # Panics
 /// If there are not as many outputs as inputs, or the rows' length does not divide them.
-#[allow(clippy::cast_possible_truncation)] // One rounding.
 pub fn local_response_normalization(
     team: &mut Team,
     length: usize,
@@ -261,21 +263,65 @@ pub fn local_response_normalization(
     let cut = Cut { each: length, least: 512, multiple: 1 };
     for_each_rows(team, (output, length), cut, |part, output, mut pace| {
         let input = input[part.start * length..].chunks_exact(length);
-        for (input, output) in input.zip(output.chunks_exact_mut(length)) {
-            for (index, output) in output.iter_mut().enumerate() {
-                let end = index.saturating_add(radius).saturating_add(1).min(length);
-                let near = &input[index.saturating_sub(radius)..end];
-                if pace.is_over(OF_POWER) {
+        for (row, output) in input.zip(output.chunks_exact_mut(length)) {
+            for (index, output) in output.chunks_mut(SIDE_BY_SIDE).enumerate() {
+                let first = index * SIDE_BY_SIDE;
+                let mut squares = [0.0; SIDE_BY_SIDE];
+                let squares = &mut squares[..output.len()];
+                sums_of_squares(row, first, radius, squares, &mut pace);
+                if pace.is_over(OF_POWER * output.len()) {
                     return;
                 }
-                let mut squares = 0.0;
-                for block in pace.blocks(near.len(), 1) {
-                    squares =
-                        near[block].iter().fold(squares, |sum, x| sum + f64::from(*x).powi(2));
+                for square in squares.iter_mut() {
+                    *square = f64::from(bias) + f64::from(alpha) * *square;
                 }
-                let divisor = (f64::from(bias) + f64::from(alpha) * squares).powf(beta.into());
-                *output = (f64::from(input[index]) / divisor) as f32;
+                powers(squares, beta);
+                for ((output, x), divisor) in output.iter_mut().zip(&row[first..]).zip(squares) {
+                    #[allow(clippy::cast_possible_truncation)] // One rounding.
+                    {
+                        *output = (f64::from(*x) / *divisor) as f32;
+                    }
+                }
             }
         }
     });
+}
+
+/// The sums of the squares of the elements of a row up to `radius` away from those from `first` on.
+fn sums_of_squares(
+    row: &[f32],
+    first: usize,
+    radius: usize,
+    sums: &mut [f64],
+    pace: &mut Pace<'_>,
+) {
+    // By how far what is added is from the first element that can be: that of each sum is one further than that of the sum before.
+    let steps = radius.saturating_mul(2).saturating_add(1).min(row.len().saturating_add(radius));
+    // What is more than that away from all of them is not in the row.
+    let before = radius.min(first + sums.len() - 1);
+    for step in radius - before..steps {
+        if pace.is_over(sums.len()) {
+            return;
+        }
+        // Sum `i` takes element `first + i + step - radius`, if there is one.
+        let skipped = radius.saturating_sub(first + step).min(sums.len());
+        let from = (first + skipped + step).saturating_sub(radius).min(row.len());
+        for (sum, x) in sums[skipped..].iter_mut().zip(&row[from..]) {
+            let x = f64::from(*x);
+            *sum += x * x;
+        }
+    }
+}
+
+/// Numbers to a power, of which the usual ones are roots.
+fn powers(numbers: &mut [f64], exponent: f32) {
+    match exponent {
+        0.5 => numbers.iter_mut().for_each(|x| *x = x.sqrt()),
+        0.75 => numbers.iter_mut().for_each(|x| {
+            let root = x.sqrt();
+            *x = root * root.sqrt();
+        }),
+        1.0 => {}
+        _ => numbers.iter_mut().for_each(|x| *x = x.powf(exponent.into())),
+    }
 }

@@ -251,6 +251,63 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
+    fn extremes_are_where_comparisons_say(
+        outer in 1..4_usize, length in prop_oneof![0..40_usize, 1000..3000_usize], inner in 1..4_usize,
+        values in prop_oneof![Just(3_u8), Just(255)], seed: u64,
+    ) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let bytes: Vec<u8> = (0..outer * length * inner).map(|_| random.u8(0..values)).collect();
+        let number = |it: &u8| match it % 50 {
+            7 => f32::NAN,
+            8 => -0.0,
+            9 => f32::NEG_INFINITY,
+            _ => f32::from(*it) - 100.0,
+        };
+        let floats: Vec<f32> = bytes.iter().map(number).collect();
+        for which in [ArgExtreme::Max, ArgExtreme::Min] {
+            let expected: Vec<i32> = (0..outer * inner).map(|slice| {
+                let element = |at: usize| floats[(slice / inner * length + at) * inner + slice % inner];
+                let mut best = 0;
+                for at in 1..length {
+                    let [new, old] = [element(at), element(best)];
+                    if if which == ArgExtreme::Max { new > old } else { new < old } {
+                        best = at;
+                    }
+                }
+                i32::try_from(best).unwrap()
+            }).collect();
+            let mut found = vec![9; outer * inner];
+            arg_extreme(&mut Team::alone(), which, [outer, length, inner], &floats, &mut found);
+            prop_assert_eq!(&found, &expected, "{:?}", which);
+            let signed: Vec<i8> = bytes.iter().map(|it| it.cast_signed()).collect();
+            let as_floats: Vec<f32> = signed.iter().map(|it| f32::from(*it)).collect();
+            let mut of_floats = found.clone();
+            arg_extreme(&mut Team::alone(), which, [outer, length, inner], &signed, &mut found);
+            arg_extreme(&mut Team::alone(), which, [outer, length, inner], &as_floats, &mut of_floats);
+            prop_assert_eq!(&found, &of_floats, "{:?}", which);
+        }
+    }
+
+    #[test]
+    fn responses_are_divided_by_powers(
+        length in prop_oneof![1..20_usize, 200..300_usize], radius in prop_oneof![0..5_usize, 0..400_usize],
+        beta in prop_oneof![Just(0.5_f32), Just(0.75), Just(1.0), Just(0.3)], seed: u64,
+    ) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let input: Vec<f32> = (0..2 * length).map(|_| random.f32() * 4.0 - 2.0).collect();
+        let mut output = vec![0.0; input.len()];
+        let numbers = [1.5, 0.25, beta];
+        local_response_normalization(&mut Team::alone(), length, radius, numbers, &input, &mut output);
+        for (at, found) in output.iter().enumerate() {
+            let (row, column) = (at / length * length, at % length);
+            let near = &input[row + column.saturating_sub(radius)..row + length.min(column + radius + 1)];
+            let squares: f64 = near.iter().map(|x| f64::from(*x).powi(2)).sum();
+            let expected = f64::from(input[at]) / (1.5 + 0.25 * squares).powf(beta.into());
+            prop_assert!((f64::from(*found) - expected).abs() <= 1e-6 * expected.abs(), "{} not {}", found, expected);
+        }
+    }
+
+    #[test]
     fn any_axes(
         lengths in prop::collection::vec(prop_oneof![1..4_usize, 10..30_usize], 0..5),
         mask: u8,
