@@ -1,8 +1,8 @@
-//! Functions of 8-bit numbers, element by element, become tables, and tables that follow each other
-//! become one.
+//! Functions of 8-bit numbers, element by element, become tables; tables that follow each other become one, and so do
+//! those of one value that meet.
 
 use super::Readers;
-use crate::graph::{Graph, Node, Value, Work};
+use crate::graph::{Graph, Node, Value, Work, producers};
 use crate::why::Why;
 use nnhal_hal::OperandType;
 use nnhal_kernels::elementwise::Chain;
@@ -18,6 +18,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
             node.inputs = vec![node.inputs[input]];
         }
     }
+    of_one_value(graph);
     through_floats(graph);
     join(graph);
 }
@@ -58,28 +59,117 @@ pub(super) fn table(graph: &Graph<'_>, node: &Node) -> Result<(usize, [u8; 256])
             expected: "such a constant",
         })?,
     };
-    let all: Vec<u8> = (0..=u8::MAX).collect();
+    let all: [u8; 256] = IDENTITY;
+    let result = results(graph, node, operation, |position| (position == at).then_some(&all));
+    Ok((at, result.ok_or(Why::Operation)?))
+}
+
+/// All numbers there are, each at its place.
+const IDENTITY: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        #[allow(clippy::cast_possible_truncation)] // Below 256.
+        {
+            all[at] = at as u8;
+        }
+        at += 1;
+    }
+    all
+};
+
+/// What the operation's reference kernel makes of 256 elements of some inputs, and of the constants that all others are.
+fn results<'a>(
+    graph: &'a Graph<'_>,
+    node: &'a Node,
+    operation: &AnyOperation,
+    elements: impl Fn(usize) -> Option<&'a [u8; 256]>,
+) -> Option<[u8; 256]> {
     let argument = |id: &usize, dimensions: &[u32], value| ArgumentSource {
         operand: &graph.values[*id].operand,
         shape: Shape::known(dimensions.iter().copied()),
         value,
     };
-    let mut inputs = Vec::with_capacity(node.inputs.len());
-    for (position, id) in node.inputs.iter().enumerate() {
-        inputs.push(if position == at {
-            argument(id, &[256], nnhal_ops::Value::Known(&all))
-        } else {
-            let value = graph.values[*id]
-                .constant()
-                .map_or(nnhal_ops::Value::Omitted, nnhal_ops::Value::Known);
+    let inputs = node.inputs.iter().enumerate().map(|(position, id)| match elements(position) {
+        Some(elements) => argument(id, &[256], nnhal_ops::Value::Known(elements)),
+        None => {
+            let value = graph.values[*id].constant();
+            let value = value.map_or(nnhal_ops::Value::Omitted, nnhal_ops::Value::Known);
             argument(id, &[1], value)
-        });
-    }
+        }
+    });
     let outputs = node.outputs.iter().map(|id| argument(id, &[256], nnhal_ops::Value::NotKnown));
-    let call = Call::new(node.place.operation_type, inputs, outputs);
-    let results = operation.reference(&call).map_err(|_| Why::Operation)?;
-    let table = results.first().and_then(|it| it.bytes.as_slice().try_into().ok());
-    Ok((at, table.ok_or(Why::Operation)?))
+    let call = Call::new(node.place.operation_type, inputs.collect::<Vec<_>>(), outputs);
+    let results = operation.reference(&call).ok()?;
+    results.first()?.bytes.as_slice().try_into().ok()
+}
+
+/// An operation on two functions of one value is a function of that value: `x * logistic(x)`, `x * x`.
+fn of_one_value(graph: &mut Graph<'_>) {
+    let producers = producers(graph);
+    let mut is_changed = false;
+    for index in 0..graph.nodes.len() {
+        if let Some((value, table)) = table_of_one_value(graph, &producers, &graph.nodes[index]) {
+            let node = &mut graph.nodes[index];
+            node.work = Work::Table(Box::new(table));
+            node.inputs = vec![value];
+            is_changed = true;
+        }
+    }
+    // Tables that no one reads any more, each behind what it reads.
+    while is_changed {
+        let readers = Readers::of(graph);
+        let is_read =
+            |value: &usize| !readers.all(*value).is_empty() || readers.given_out[*value] > 0;
+        let unread =
+            |node: &Node| matches!(node.work, Work::Table(_)) && !node.outputs.iter().any(is_read);
+        let count = graph.nodes.len();
+        graph.nodes.retain(|node| !unread(node));
+        is_changed = graph.nodes.len() < count;
+    }
+}
+
+/// The value that both operands of a node are functions of, and what the node makes of all numbers there are.
+fn table_of_one_value(
+    graph: &Graph<'_>,
+    producers: &[Option<usize>],
+    node: &Node,
+) -> Option<(usize, [u8; 256])> {
+    let Work::Operation(operation) = &node.work else { return None };
+    if operation.by_element() != Some(2) {
+        return None;
+    }
+    let operands = [node.inputs[0], node.inputs[1]];
+    let output = graph.output(node, 0);
+    let is_truth = output.operand_type() == OperandType::TensorBool8;
+    let are_alike = operands.iter().all(|id| {
+        let value = &graph.values[*id];
+        is_8_bit(value) && value.dimensions == output.dimensions
+    });
+    if !are_alike || !(is_8_bit(&output) || is_truth) {
+        return None;
+    }
+    // What an operand is a table of, if it is one.
+    let source = |id: usize| match &graph.nodes[producers[id]?].work {
+        Work::Table(table) => Some((graph.nodes[producers[id]?].inputs[0], **table)),
+        _ => None,
+    };
+    let [first, second] = operands.map(|id| source(id).unwrap_or((id, IDENTITY)));
+    let (value, tables) = if first.0 == second.0 {
+        (first.0, [first.1, second.1])
+    } else if first.0 == operands[1] {
+        (first.0, [first.1, IDENTITY])
+    } else if second.0 == operands[0] {
+        (second.0, [IDENTITY, second.1])
+    } else {
+        return None;
+    };
+    // A table of truth values is of fewer.
+    if !is_8_bit(&graph.values[value]) {
+        return None;
+    }
+    let result = results(graph, node, operation, |position| tables.get(position))?;
+    Some((value, result))
 }
 
 /// Which of two operands is computed, where the other is a constant of one element, which changes
