@@ -48,7 +48,7 @@ impl UnpackedConvolution {
         );
         let (set, threads) = (preparation.set(), preparation.threads());
         let stride = input_pixel_stride;
-        let method = if is_depthwise && Direct::suits(shape) {
+        let method = if is_depthwise && Direct::suits(shape, preparation.set()) {
             let columns = [1, shape.output_channels];
             let panels = Panels::at_run_time(Direct::blocking(set), shape.taps(), columns)?;
             Method::Depthwise(Direct::new(shape, stride, panels, epilogue, preparation)?)

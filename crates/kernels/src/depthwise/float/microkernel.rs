@@ -23,8 +23,10 @@ pub(crate) enum Taps<'a> {
 /// A tile: pixels side by side and all channels of some panels.
 pub(crate) struct Tile<'a> {
     pub(crate) taps: Taps<'a>,
-    /// The first channel, to be added to all addresses.
+    /// The first channel of the output.
     pub(crate) channel: usize,
+    /// Channels of the output side by side that see the same one of the input: 1, or a multiple of the lanes.
+    pub(crate) multiplier: usize,
     /// The panels of these channels: the biases, and a row for each tap of the filter.
     pub(crate) panel: *const f32,
     /// From one panel to the next, in values.
@@ -76,12 +78,16 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                 });
                 let panel = panel.add((1 + tile.skipped) * width);
                 let channel = tile.channel + first;
-                if wanted == width {
-                    add_taps::<S, true, PIXELS, VECTORS>(
+                if tile.multiplier > 1 {
+                    add_taps::<S, true, true, PIXELS, VECTORS>(
+                        simd, tile, channel, wanted, panel, &mut sums,
+                    );
+                } else if wanted == width {
+                    add_taps::<S, true, false, PIXELS, VECTORS>(
                         simd, tile, channel, wanted, panel, &mut sums,
                     );
                 } else {
-                    add_taps::<S, false, PIXELS, VECTORS>(
+                    add_taps::<S, false, false, PIXELS, VECTORS>(
                         simd, tile, channel, wanted, panel, &mut sums,
                     );
                 }
@@ -92,12 +98,18 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     }
 }
 
-/// Adds the products of all taps for one panel.
+/// Adds the products of all taps for one panel. Channels of a vector are `SHARED` if they see the same channel of the input.
 ///
 /// # Safety
 /// As [`run_tile`], for the channels from `channel` on, `wanted` of them.
 #[inline(always)]
-unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS: usize>(
+unsafe fn add_taps<
+    S: Simd,
+    const FULL: bool,
+    const SHARED: bool,
+    const PIXELS: usize,
+    const VECTORS: usize,
+>(
     simd: S,
     tile: &Tile<'_>,
     channel: usize,
@@ -105,20 +117,32 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
     mut panel: *const f32,
     sums: &mut [[S::F; VECTORS]; PIXELS],
 ) {
+    // What the first vector sees, and how far behind it what the others see is.
+    let seen = if SHARED { channel / tile.multiplier } else { channel };
+    let mut behind = [0; VECTORS];
+    for_vectors!({
+        behind[VECTOR] = match SHARED {
+            true => (channel + VECTOR * S::LANES) / tile.multiplier - seen,
+            false => VECTOR * S::LANES,
+        };
+    });
     // SAFETY: as the caller promises.
     unsafe {
         match tile.taps {
             Taps::Regular { origin, distances, step } => {
                 // The origin may be before the image: what the first taps would see may be padding.
-                let origin = origin.wrapping_add(channel);
+                let origin = origin.wrapping_add(seen);
                 for &distance in distances {
                     let first = origin.wrapping_offset(distance);
                     let mut weights = [simd.splat(0.0); VECTORS];
                     for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
                     for_pixels!({
                         for_vectors!({
-                            let at = first.add(PIXEL * step + VECTOR * S::LANES);
-                            let value = load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR));
+                            let at = first.add(PIXEL * step + behind[VECTOR]);
+                            let value = match SHARED {
+                                true => simd.splat(*at),
+                                false => load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR)),
+                            };
                             sums[PIXEL][VECTOR] =
                                 simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
                         });
@@ -132,8 +156,11 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
                     for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
                     for_pixels!({
                         for_vectors!({
-                            let at = pixels[PIXEL].add(channel + VECTOR * S::LANES);
-                            let value = load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR));
+                            let at = pixels[PIXEL].add(seen + behind[VECTOR]);
+                            let value = match SHARED {
+                                true => simd.splat(*at),
+                                false => load_some::<S, FULL>(simd, at, lanes::<S>(wanted, VECTOR)),
+                            };
                             sums[PIXEL][VECTOR] =
                                 simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
                         });
@@ -159,8 +186,8 @@ pub(crate) const fn most_vectors(registers: usize) -> usize {
 /// Computes a tile of `pixels`.
 ///
 /// # Safety
-/// At the address of each tap and pixel there are values for all channels. The panels are
-/// `vectors` vectors wide, `panel_stride` from one to the next, as many as the channels fill or begin, and each has
+/// At the address of each tap and pixel there are values for all channels that are seen. The channels are whole vectors if several
+/// see the same one of the input. The panels are `vectors` vectors wide, `panel_stride` from one to the next, as many as the channels fill or begin, and each has
 /// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
 /// residual have them for each pixel, and those of the output no one else touches.
 pub(crate) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {

@@ -4,6 +4,7 @@
 mod microkernel;
 mod sliding;
 mod sliding_microkernel;
+mod small_groups;
 #[cfg(test)]
 mod tests;
 mod wide;
@@ -18,8 +19,9 @@ use crate::sharing::shared_tasks;
 use crate::team::{Pace, part};
 use crate::vector::Isa;
 use crate::{Image, InstructionSet, Line, Preparation, Team, TooLarge};
-pub(crate) use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
+use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 pub(crate) use sliding::Sliding;
+pub(crate) use small_groups::SmallGroups;
 use std::ops::Range;
 pub(crate) use wide::Wide;
 
@@ -43,6 +45,7 @@ enum Method {
         weights: PackedValues<f32>,
         bias: Vec<f32>,
     },
+    Small(SmallGroups),
     /// As a convolution of as many groups as the input has channels.
     Grouped(Convolution),
 }
@@ -90,7 +93,7 @@ impl DepthwiseConvolution {
             let panels = panels(shape, layer, Sliding::blocking(preparation.set()), preparation)?;
             let threads = preparation.threads();
             Method::Sliding(Sliding::new(shape, stride, panels, epilogue, threads, preparation)?)
-        } else if Direct::suits(shape) {
+        } else if Direct::suits(shape, preparation.set()) {
             let panels = panels(shape, layer, Direct::blocking(preparation.set()), preparation)?;
             Method::Direct(Direct::new(shape, stride, panels, epilogue, preparation)?)
         } else if Wide::suits(shape) && shape.groups > 1 {
@@ -104,7 +107,11 @@ impl DepthwiseConvolution {
         } else {
             let filter = by_channel(filter, shape, preparation)?;
             let layer = Layer { filter: &filter, ..layer };
-            Method::Grouped(Convolution::prepare(shape, stride, layer, preparation)?)
+            if SmallGroups::suits(shape, preparation.set()) {
+                Method::Small(SmallGroups::new(shape, stride, layer, preparation)?)
+            } else {
+                Method::Grouped(Convolution::prepare(shape, stride, layer, preparation)?)
+            }
         };
         Ok(Self { shape: *shape, set: preparation.set(), method })
     }
@@ -113,7 +120,7 @@ impl DepthwiseConvolution {
     pub fn kernel(&self) -> String {
         match &self.method {
             Method::Sliding(_) => format!("sliding window f32 {}", self.set),
-            Method::Direct(_) => format!("direct f32 {}", self.set),
+            Method::Direct(_) | Method::Small(_) => format!("direct f32 {}", self.set),
             Method::Wide { .. } => Wide::kernel(self.set),
             Method::Grouped(convolution) => convolution.kernel(),
         }
@@ -139,15 +146,15 @@ impl ImageKernel for DepthwiseConvolution {
                 let filter: [&[f32]; 2] = [weights.values(), bias];
                 wide.run(team, filter, images);
             }
-            Method::Grouped(convolution) => {
-                convolution.run(team, images, scratch);
-            }
+            Method::Small(small) => small.run(team, images, scratch),
+            Method::Grouped(convolution) => convolution.run(team, images, scratch),
         }
     }
 
     fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Sliding(_) | Method::Direct(_) | Method::Wide { .. } => 0,
+            Method::Small(small) => small.scratch_bytes(),
             Method::Grouped(convolution) => convolution.scratch_bytes(),
         }
     }
@@ -178,8 +185,14 @@ const LEAST_PRODUCTS: usize = 100_000;
 
 impl Direct {
     /// Whether it can be done so.
-    pub(crate) fn suits(shape: &Shape) -> bool {
-        shape.input_channels == shape.output_channels && (1..=MOST_TAPS).contains(&shape.taps())
+    pub(crate) fn suits(shape: &Shape, set: InstructionSet) -> bool {
+        let multiplier = shape.group_output_channels();
+        shape.group_input_channels() == 1
+            && (multiplier == 1
+                || shape.groups > 1
+                    && multiplier > 0
+                    && multiplier.is_multiple_of(Isa::of(set).lanes()))
+            && (1..=MOST_TAPS).contains(&shape.taps())
     }
 
     /// How filters are packed for it.
@@ -328,6 +341,7 @@ impl Direct {
                 panel_stride: all.values_of(weights, &first).len(),
                 skipped,
                 channel,
+                multiplier: self.shape.group_output_channels(),
                 target: pass.target(pixels.start, channel..last.columns.end),
                 epilogue,
             };

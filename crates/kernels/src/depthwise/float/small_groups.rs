@@ -6,9 +6,9 @@
 //! seen: so they stay in the first cache.
 #![allow(unsafe_code)]
 
+use super::{Direct, MOST_PIXELS, Taps, Tile, run_tile};
 use crate::convolution::Shape;
 use crate::convolution::float::{Layer, Pass};
-use crate::depthwise::float::{Direct, MOST_PIXELS, Taps, Tile, run_tile};
 use crate::gemm::float::{Epilogue, Panels, Run};
 use crate::preparation::product;
 use crate::sharing::{for_each_task, shared_tasks};
@@ -34,7 +34,7 @@ const LEAST_PRODUCTS: usize = 100_000;
 
 /// A grouped convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]
-pub(super) struct SmallGroups {
+pub(crate) struct SmallGroups {
     shape: Shape,
     isa: Isa,
     /// A row for each tap and input channel of a group.
@@ -65,7 +65,7 @@ fn copy_bytes(shape: &Shape, width: usize) -> usize {
 
 impl SmallGroups {
     /// Whether it takes less time than products of matrices.
-    pub(super) fn suits(shape: &Shape, set: InstructionSet) -> bool {
+    pub(crate) fn suits(shape: &Shape, set: InstructionSet) -> bool {
         let [inputs, outputs] = [shape.group_input_channels(), shape.group_output_channels()];
         let lanes = Isa::of(set).lanes();
         let width = Direct::blocking(set).columns();
@@ -81,7 +81,7 @@ impl SmallGroups {
 
     /// # Errors
     /// If it takes more memory than it may.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: &Shape,
         pixel_stride: usize,
         Layer { filter, bias, epilogue }: Layer<'_>,
@@ -139,13 +139,13 @@ impl SmallGroups {
         copy_bytes(&self.shape, width).next_multiple_of(LINE_BYTES)
     }
 
-    pub(super) fn scratch_bytes(&self) -> usize {
+    pub(crate) fn scratch_bytes(&self) -> usize {
         self.tasks * self.copy_bytes()
     }
 
     /// # Panics
     /// If an image or the scratch memory is too small, or the input's pixels have another stride.
-    pub(super) fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
+    pub(crate) fn run(&self, team: &mut Team, images: Images<'_, f32>, scratch: &mut [Line]) {
         let shape = &self.shape;
         let Some(pass) = Pass::new(shape, self.pixel_stride, images) else { return };
         let (panels, row_parts) = (self.panels.count(), self.row_parts);
@@ -210,6 +210,7 @@ impl SmallGroups {
                         step: shape.stride[1] * of_pixel,
                     },
                     channel: 0,
+                    multiplier: 1,
                     panel: weights.as_ptr(),
                     panel_stride: weights.len(),
                     skipped: 0,

@@ -11,6 +11,7 @@ mod packed;
 mod packing;
 mod pixels;
 mod problem;
+mod repeated;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::image_kernel::{ImageKernel, Images};
 use crate::quantization::{Signedness, Weights};
 use crate::{Line, Preparation, Team, TooLarge};
 use packed::Packed;
+use repeated::Repeated;
 
 /// A depthwise convolution with constant weights, prepared for an instruction set.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct Depthwise {
 enum Kernel {
     General(Convolution),
     Packed(Packed),
+    Repeated(Repeated),
 }
 
 impl Depthwise {
@@ -60,14 +63,15 @@ impl Depthwise {
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
         layer.check(shape.filter_values(), shape.output_channels, preparation);
         let signedness = layer.activations.signedness;
-        let kernel = match Packed::new(shape, &layer, preparation)? {
-            Some(packed) => Kernel::Packed(packed),
-            None => {
-                let values = by_channel(layer.weights.values, shape, preparation)?;
-                let weights = Weights { values: &values, ..layer.weights };
-                let layer = Layer { weights, ..layer };
-                Kernel::General(Convolution::prepare(shape, layer, preparation)?)
-            }
+        let kernel = if let Some(packed) = Packed::new(shape, &layer, preparation)? {
+            Kernel::Packed(packed)
+        } else if let Some(repeated) = Repeated::new(shape, &layer, preparation)? {
+            Kernel::Repeated(repeated)
+        } else {
+            let values = by_channel(layer.weights.values, shape, preparation)?;
+            let weights = Weights { values: &values, ..layer.weights };
+            let layer = Layer { weights, ..layer };
+            Kernel::General(Convolution::prepare(shape, layer, preparation)?)
         };
         Ok(Self { shape: *shape, signedness, kernel })
     }
@@ -77,6 +81,7 @@ impl Depthwise {
         match &self.kernel {
             Kernel::General(convolution) => convolution.kernel(),
             Kernel::Packed(packed) => packed.name(),
+            Kernel::Repeated(repeated) => repeated.packed.name(),
         }
     }
 }
@@ -94,6 +99,7 @@ impl ImageKernel for Depthwise {
         match &self.kernel {
             Kernel::General(convolution) => convolution.run(team, images, scratch),
             Kernel::Packed(packed) => packed.run(team, images),
+            Kernel::Repeated(repeated) => repeated.run(team, images, scratch),
         }
     }
 
@@ -101,6 +107,7 @@ impl ImageKernel for Depthwise {
         match &self.kernel {
             Kernel::General(convolution) => convolution.scratch_bytes(),
             Kernel::Packed(_) => 0,
+            Kernel::Repeated(repeated) => repeated.scratch_bytes(),
         }
     }
 

@@ -1,16 +1,15 @@
 //! [`GroupedConvolution`] of float32 images.
 
 mod long_filters;
-mod small_groups;
 #[cfg(test)]
 mod tests;
 
 use crate::convolution::Shape;
 use crate::convolution::float::{Convolution, Layer};
+use crate::depthwise::float::SmallGroups;
 use crate::image_kernel::{ImageKernel, Images};
 use crate::{InstructionSet, Line, Preparation, Team, TooLarge};
 use long_filters::LongFilters;
-use small_groups::SmallGroups;
 
 /// A convolution of several groups with its filter packed and its work cut into tasks.
 #[derive(Debug)]
