@@ -146,6 +146,26 @@ impl Shape {
         assert!(self.is_valid(), "not the shape of a convolution: {self:?}");
     }
 
+    /// Convolutions along images of one column as along images of one row: the pixels are where they were, and kernels, which
+    /// compute pixels side by side, find more of them. All other shapes as they are.
+    #[must_use]
+    pub fn along_rows(self) -> Self {
+        let is_column = [self.input, self.output, self.filter].iter().all(|it| it[1] == 1);
+        if !is_column || self.filter[0] == 1 || self.padding_before[1] > 0 {
+            return self;
+        }
+        let row = |[height, width]: [usize; 2]| [width, height];
+        Self {
+            input: row(self.input),
+            output: row(self.output),
+            filter: row(self.filter),
+            stride: row(self.stride),
+            dilation: row(self.dilation),
+            padding_before: row(self.padding_before),
+            ..self
+        }
+    }
+
     /// Pixels of the input.
     pub fn input_pixels(&self) -> usize {
         self.batch * self.input[0] * self.input[1]
@@ -352,6 +372,31 @@ mod tests {
             }
             let found = shape.seen_share(1) * output as f64 * filter as f64;
             prop_assert!((found - seen as f64).abs() < 1e-6, "{} and not {}", found, seen);
+        }
+
+        #[test]
+        fn a_column_sees_along_rows_what_it_saw(
+            batch in 1_usize..3, input in 1_usize..12, output in 1_usize..12, filter in 1_usize..6,
+            strides in [1_usize..4, 1..4], dilation in 1_usize..4, padding in 0_usize..8, wide in 1_usize..3,
+        ) {
+            let shape = Shape {
+                batch, input: [input, wide], output: [output, wide], filter: [filter, 1],
+                stride: strides, dilation: [dilation, 3], padding_before: [padding, 0],
+                ..plain(1, 1)
+            };
+            let row = shape.along_rows();
+            if wide > 1 || filter == 1 {
+                prop_assert_eq!(row, shape);
+            } else {
+                prop_assert!(row.is_valid() && row.output == [1, output]);
+                for (at, tap) in (0..output).flat_map(|at| (0..filter).map(move |tap| (at, tap))) {
+                    let of_column = shape.input_position(0, at, tap);
+                    prop_assert_eq!(of_column, row.input_position(1, at, tap));
+                    prop_assert_eq!(Some(0), row.input_position(0, 0, 0));
+                    let pixels = of_column.map(|y| [shape.input_pixel([batch - 1, y, 0]), row.input_pixel([batch - 1, 0, y])]);
+                    prop_assert!(pixels.is_none_or(|[a, b]| a == b));
+                }
+            }
         }
 
         #[test]

@@ -61,6 +61,7 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let Convolution { shape, is_depthwise, .. } = convolution;
+    let shape = &shape.along_rows();
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = strides(builder, node, shape);

@@ -83,6 +83,7 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Result<Draft, TooLarge> {
     let graph::Convolution { shape, is_depthwise, .. } = convolution;
+    let shape = &shape.along_rows();
     let filter = &builder.graph.values[node.inputs[1]];
     let strides = strides(builder, node, shape);
     if !filter.is_constant() || !builder.graph.values[node.inputs[2]].is_constant() {
