@@ -36,7 +36,7 @@ pub(super) struct Narrow {
 }
 
 /// Images of more channels are left to other methods.
-const FEW_CHANNELS: usize = 4;
+const FEW_CHANNELS: usize = 8;
 
 /// Filters of more rows are left to other methods, so that the addresses of rows fit on the stack.
 const MOST_ROWS: usize = 16;
@@ -86,8 +86,9 @@ impl Narrow {
         let (depth, bias) = (shape.taps() * shape.input_channels, |n: usize| bias[n]);
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
         let threads = preparation.threads();
-        let most = most_pixels(Isa::of(preparation.set()).registers()).min(shape.output[1]);
-        let pixels = [14, 7, 5, 3].into_iter().find(|pixels| *pixels <= most).unwrap_or(1);
+        let registers = Isa::of(preparation.set()).registers();
+        let vectors = shape.output_channels.div_ceil(blocking.lanes).min(blocking.vectors);
+        let pixels = pixels_of_tile(shape.output[1], most_pixels(registers, vectors));
         let products = shape.output_pixels().saturating_mul(shape.filter_values());
         let parts = shared_tasks(products, LEAST_PRODUCTS, threads);
         let row_values = Self::row_values(shape).ok_or(TooLarge::beyond_addresses("rows"))?;
@@ -209,8 +210,9 @@ struct Tile<'a> {
     epilogue: &'a Epilogue,
 }
 
-/// How many values of a row are read together.
+/// How many values of a row are read together, and of what is left of it.
 const FOUR: usize = 4;
+const TWO: usize = 2;
 
 macro_rules! for_pixels {
     ($body:block) => {
@@ -232,7 +234,9 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Nothing asks for larger tiles, and what is never run need not be compiled.
-        if const { PIXELS > most_pixels(S::REGISTERS) || VECTORS > largest_tile(S::REGISTERS)[1] } {
+        if const {
+            PIXELS > most_pixels(S::REGISTERS, VECTORS) || VECTORS > largest_tile(S::REGISTERS)[1]
+        } {
             unreachable!("no such tile");
         }
         let tile = self.0;
@@ -283,11 +287,16 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                         panel = panel.add(4 * VECTORS * S::LANES);
                         left -= 4;
                     }
-                    while left > 0 {
+                    if left & 2 != 0 {
+                        unrolled! { ROUND < TWO, 0 1 => {
+                            step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
+                        } }
+                        at = at.add(2);
+                        panel = panel.add(2 * VECTORS * S::LANES);
+                    }
+                    if left & 1 != 0 {
                         step!(at, panel);
-                        at = at.add(1);
                         panel = panel.add(VECTORS * S::LANES);
-                        left -= 1;
                     }
                 }
                 finish(simd, &target, &epilogue, sums);
@@ -298,9 +307,23 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     }
 }
 
-/// Pixels of a tile whose sums fit in this many registers.
-const fn most_pixels(registers: usize) -> usize {
-    if registers >= 32 { 14 } else { 5 }
+/// Pixels of a tile whose sums of so many vectors fit in this many registers.
+const fn most_pixels(registers: usize, vectors: usize) -> usize {
+    match (registers, vectors) {
+        (32.., _) => 14,
+        (16.., 1) => 12,
+        (16.., _) => 6,
+        _ => 5,
+    }
+}
+
+/// How long a tile takes besides what its pixels take, in pixels.
+const OF_TILE: usize = 3;
+
+/// Pixels of the tiles that lines of this width take the least time with.
+fn pixels_of_tile(width: usize, most: usize) -> usize {
+    let sizes = [14, 12, 7, 6, 5, 3, 1].into_iter().filter(|it| *it <= most.min(width));
+    sizes.min_by_key(|it| width.div_ceil(*it) * (it + OF_TILE)).unwrap_or(1)
 }
 
 /// Computes a tile.
@@ -320,7 +343,7 @@ unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
         };
     }
     choose! {
-        (1, 1) (3, 1) (5, 1) (7, 1) (14, 1)
-        (1, 2) (3, 2) (5, 2) (7, 2) (14, 2)
+        (1, 1) (3, 1) (5, 1) (6, 1) (7, 1) (12, 1) (14, 1)
+        (1, 2) (3, 2) (5, 2) (6, 2) (7, 2) (12, 2) (14, 2)
     }
 }
