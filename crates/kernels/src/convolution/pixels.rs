@@ -25,6 +25,18 @@ fn steps(distance: usize, length: usize) -> usize {
     }
 }
 
+/// The row and column of the input that this output pixel sees through its first tap, if neither it nor those side by side with
+/// it see any padding.
+#[inline(always)]
+fn inside(shape: &Shape, output: [usize; 2], pixels: usize) -> Option<[usize; 2]> {
+    let first = |axis: usize, outputs: usize| {
+        let first = (output[axis] * shape.stride[axis]).checked_sub(shape.padding_before[axis])?;
+        let end = first.checked_add(shape.reach(axis, outputs))?;
+        (end <= shape.input[axis]).then_some(first)
+    };
+    Some([first(0, 1)?, first(1, pixels)?])
+}
+
 impl<T> Pixels<'_, T> {
     /// Writes where the pixels are that some output pixels see through some taps: those that all see through the first tap, then
     /// those through the second, and so on.
@@ -48,21 +60,56 @@ impl<T> Pixels<'_, T> {
         let mut done = 0;
         while done < count {
             let pixels = (count - done).min(width - x);
-            let [mut i, mut j] = first_tap;
-            for tap in 0..taps.len() {
-                let column = x * shape.stride[1] + j * shape.dilation[1];
-                let (row, to) =
-                    (shape.input_position(0, y, i), &mut to[tap * count + done..][..pixels]);
-                self.locate_row(shape, [n, column, shape.stride[1]], row, to);
-                j += 1;
-                if j == filter_width {
-                    [i, j] = [i + 1, 0];
+            let seen =
+                if taps.len() == shape.taps() { inside(shape, [y, x], pixels) } else { None };
+            if let Some([top, left]) = seen {
+                let first = shape.input_pixel([n, top, left]);
+                self.locate_inside(shape, first, [done, pixels, count], to);
+            } else {
+                let [mut i, mut j] = first_tap;
+                for tap in 0..taps.len() {
+                    let column = x * shape.stride[1] + j * shape.dilation[1];
+                    let (row, to) =
+                        (shape.input_position(0, y, i), &mut to[tap * count + done..][..pixels]);
+                    self.locate_row(shape, [n, column, shape.stride[1]], row, to);
+                    j += 1;
+                    if j == filter_width {
+                        [i, j] = [i + 1, 0];
+                    }
                 }
             }
             done += pixels;
             [y, x] = [y + 1, 0];
             if y == height {
                 [n, y] = [n + 1, 0];
+            }
+        }
+    }
+
+    /// Writes where all pixels are that output pixels side by side see, of which `first` is the first and none is padding: of each
+    /// `count` addresses those from `done` on.
+    #[inline(always)]
+    fn locate_inside(
+        &self,
+        shape: &Shape,
+        first: usize,
+        [done, pixels, count]: [usize; 3],
+        to: &mut [*const T],
+    ) {
+        // All of them are pixels of the image, so that nothing wraps.
+        let begin = self.values.as_ptr().wrapping_add(self.channel);
+        let begin = begin.wrapping_add(first.wrapping_mul(self.pixel_stride));
+        let step = shape.stride[1].wrapping_mul(self.pixel_stride);
+        let right = shape.dilation[1].wrapping_mul(self.pixel_stride);
+        let down = shape.dilation[0].wrapping_mul(shape.input[1]).wrapping_mul(self.pixel_stride);
+        let mut taps = to.chunks_exact_mut(count);
+        for i in 0..shape.filter[0] {
+            let row = begin.wrapping_add(i.wrapping_mul(down));
+            for (j, to) in taps.by_ref().take(shape.filter[1]).enumerate() {
+                let at = row.wrapping_add(j.wrapping_mul(right));
+                for (index, to) in to[done..done + pixels].iter_mut().enumerate() {
+                    *to = at.wrapping_add(index.wrapping_mul(step));
+                }
             }
         }
     }

@@ -65,7 +65,7 @@ impl Method {
         }
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        if !is_few && access != Access::Plain && Narrow::suits(shape, is_contiguous) {
+        if !is_few && access != Access::Plain && Narrow::suits(shape, set, is_contiguous) {
             return Narrow::new(shape, layer, preparation).map(Self::Narrow);
         }
         let product = if is_few {

@@ -15,7 +15,7 @@ use crate::team::{Pace, part};
 use crate::unrolled::unrolled;
 use crate::vector::pointers::load;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Images, Line, Preparation, Team, TooLarge};
+use crate::{Images, InstructionSet, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 
 /// A convolution of an image with few channels, cut into tasks.
@@ -35,8 +35,9 @@ pub(super) struct Narrow {
     parts: usize,
 }
 
-/// Images of more channels are left to other methods.
+/// Images of more channels are left to other methods; where outputs are a single vector, such of more.
 const FEW_CHANNELS: usize = 8;
+const FEW_CHANNELS_TO_FEW: usize = 32;
 
 /// Filters of more rows are left to other methods, so that the addresses of rows fit on the stack.
 const MOST_ROWS: usize = 16;
@@ -47,10 +48,12 @@ const LEAST_PRODUCTS: usize = 500_000;
 
 impl Narrow {
     /// Whether it can be done so. `contiguous` says whether pixels are side by side without gaps.
-    pub(super) fn suits(shape: &Shape, contiguous: bool) -> bool {
+    pub(super) fn suits(shape: &Shape, set: InstructionSet, contiguous: bool) -> bool {
+        let is_vector = shape.output_channels <= Isa::of(set).lanes();
+        let most = if is_vector { FEW_CHANNELS_TO_FEW } else { FEW_CHANNELS };
         shape.groups == 1
             && contiguous
-            && (1..=FEW_CHANNELS).contains(&shape.input_channels)
+            && (1..=most).contains(&shape.input_channels)
             && (1..=MOST_ROWS).contains(&shape.filter[0])
             && shape.filter[1] > 0
             && shape.dilation == [1, 1]
@@ -81,7 +84,10 @@ impl Narrow {
         Layer { filter, bias, epilogue }: Layer<'_>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        assert!(Self::suits(shape, true), "not a shape of few channels: {shape:?}");
+        assert!(
+            Self::suits(shape, preparation.set(), true),
+            "not a shape of few channels: {shape:?}"
+        );
         let (blocking, columns) = (Blocking::of(preparation.set()), [1, shape.output_channels]);
         let (depth, bias) = (shape.taps() * shape.input_channels, |n: usize| bias[n]);
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
@@ -162,43 +168,48 @@ impl Narrow {
         let Self { shape, isa, panels, runs, epilogue, pixels, .. } = self;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
-        let mut x = 0;
+        let tiles = width.div_ceil(*pixels);
         let products = pixels * shape.filter_values();
-        while x < width {
-            if pace.is_over(products) {
+        for first in (0..tiles).step_by(MOST_TILES) {
+            let count = MOST_TILES.min(tiles - first);
+            if pace.is_over(count * products) {
                 return;
             }
-            x = x.min(width - pixels);
             for run in runs {
                 let panel = &run.first;
-                let tile = Tile {
+                let strip = Strip {
+                    tiles: first..first + count,
+                    width,
                     rows,
-                    offset: x * step,
                     step,
                     span: shape.filter[1] * shape.input_channels,
                     panel: panels.values_of_run(panels.all_values(), run).as_ptr(),
                     panels: run.count,
-                    target: pass.target(line * width + x, panel.columns.clone()),
+                    target: pass.target(line * width, panel.columns.clone()),
                     epilogue,
                 };
                 // SAFETY: a row has the values of all columns that pixels of a line see, which `run` has
-                // compared with `row_values`, and of which these are some. The panels have as many rows
-                // as the filter has values for a channel, and are for the vectors of `isa`, as `new` has
-                // seen; of more than one, all are whole. Output and residual were seen by `run` to have all pixels and
+                // compared with `row_values`. A line has as many pixels as a tile at least, as `new` has seen. The panels have as many rows
+                // as the filter has values for a channel, and are for the vectors of `isa`; of more than one, all are
+                // whole. Output and residual were seen by `run` to have all pixels and
                 // channels, and each line is one task's only.
-                unsafe { run_tile(*isa, *pixels, panel.vectors, &tile) };
+                unsafe { run_strip(*isa, *pixels, panel.vectors, &strip) };
             }
-            x += pixels;
         }
     }
 }
 
-/// Pixels side by side and the channels of some panels.
-struct Tile<'a> {
+/// Tiles that are computed without a question whether to go on.
+const MOST_TILES: usize = 16;
+
+/// Tiles of a line, and the channels of some panels.
+struct Strip<'a> {
+    /// Each of as many pixels, side by side; the last one of a line overlaps the one before it.
+    tiles: Range<usize>,
+    /// Pixels of the line.
+    width: usize,
     /// The rows of the image that are seen.
     rows: &'a [*mut f32],
-    /// Where in them is what the first pixel sees.
-    offset: usize,
     /// From one pixel to what the next one sees.
     step: usize,
     /// How many values of each row a pixel sees.
@@ -226,7 +237,7 @@ macro_rules! for_vectors {
     };
 }
 
-struct Microkernel<'a, const PIXELS: usize, const VECTORS: usize>(&'a Tile<'a>);
+struct Microkernel<'a, const PIXELS: usize, const VECTORS: usize>(&'a Strip<'a>);
 
 impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXELS, VECTORS> {
     type Output = ();
@@ -239,70 +250,75 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
         } {
             unreachable!("no such tile");
         }
-        let tile = self.0;
-        // Copies, which no store to the output can be thought to change.
-        let (epilogue, mut target) = (*tile.epilogue, tile.target);
-        let mut panel = tile.panel;
-        for _ in 0..tile.panels {
-            // SAFETY: as `run_tile` was promised.
-            unsafe {
-                let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
-                for_vectors!({
-                    let bias = load(simd, panel.add(VECTOR * S::LANES));
-                    for_pixels!({ sums[PIXEL][VECTOR] = bias });
-                });
-                panel = panel.add(VECTORS * S::LANES);
-                // Three pixels from one address, by the way that processors compute addresses.
-                let (once, twice) = (tile.step, 2 * tile.step);
-                let group = 3 * tile.step;
-                // What one value of each pixel adds.
-                macro_rules! step {
-                    ($values:expr, $weights:expr) => {
-                        let (values, from) = ($values, $weights);
-                        let mut weights = [simd.splat(0.0); VECTORS];
-                        for_vectors!({ weights[VECTOR] = load(simd, from.add(VECTOR * S::LANES)) });
-                        for_pixels!({
-                            let of_group = values.add(group.wrapping_mul(PIXEL / 3));
-                            let value = simd.splat(*match PIXEL % 3 {
-                                0 => of_group,
-                                1 => of_group.add(once),
-                                _ => of_group.add(twice),
-                            });
+        let strip = self.0;
+        // A copy, which no store to the output can be thought to change.
+        let epilogue = *strip.epilogue;
+        // Three pixels from one address, by the way that processors compute addresses.
+        let (once, twice, group) = (strip.step, 2 * strip.step, 3 * strip.step);
+        for index in strip.tiles.clone() {
+            let x = (index * PIXELS).min(strip.width - PIXELS);
+            let mut target = strip.target.at_row(x);
+            let mut panel = strip.panel;
+            for _ in 0..strip.panels {
+                // SAFETY: as `run_strip` was promised.
+                unsafe {
+                    let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
+                    for_vectors!({
+                        let bias = load(simd, panel.add(VECTOR * S::LANES));
+                        for_pixels!({ sums[PIXEL][VECTOR] = bias });
+                    });
+                    panel = panel.add(VECTORS * S::LANES);
+                    // What one value of each pixel adds.
+                    macro_rules! step {
+                        ($values:expr, $weights:expr) => {
+                            let (values, from) = ($values, $weights);
+                            let mut weights = [simd.splat(0.0); VECTORS];
                             for_vectors!({
-                                sums[PIXEL][VECTOR] =
-                                    simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                                weights[VECTOR] = load(simd, from.add(VECTOR * S::LANES))
                             });
-                        });
-                    };
+                            for_pixels!({
+                                let of_group = values.add(group.wrapping_mul(PIXEL / 3));
+                                let value = simd.splat(*match PIXEL % 3 {
+                                    0 => of_group,
+                                    1 => of_group.add(once),
+                                    _ => of_group.add(twice),
+                                });
+                                for_vectors!({
+                                    sums[PIXEL][VECTOR] =
+                                        simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                                });
+                            });
+                        };
+                    }
+                    for row in strip.rows {
+                        let mut at = row.cast_const().add(x * strip.step);
+                        // Four at a time: rows of filters are short, and a loop of few rounds costs as much as they do.
+                        let mut left = strip.span;
+                        while left >= 4 {
+                            unrolled! { ROUND < FOUR, 0 1 2 3 => {
+                                step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
+                            } }
+                            at = at.add(4);
+                            panel = panel.add(4 * VECTORS * S::LANES);
+                            left -= 4;
+                        }
+                        if left & 2 != 0 {
+                            unrolled! { ROUND < TWO, 0 1 => {
+                                step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
+                            } }
+                            at = at.add(2);
+                            panel = panel.add(2 * VECTORS * S::LANES);
+                        }
+                        if left & 1 != 0 {
+                            step!(at, panel);
+                            panel = panel.add(VECTORS * S::LANES);
+                        }
+                    }
+                    finish(simd, &target, &epilogue, sums);
                 }
-                for row in tile.rows {
-                    let mut at = row.cast_const().add(tile.offset);
-                    // Four at a time: rows of filters are short, and a loop of few rounds costs as much as they do.
-                    let mut left = tile.span;
-                    while left >= 4 {
-                        unrolled! { ROUND < FOUR, 0 1 2 3 => {
-                            step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
-                        } }
-                        at = at.add(4);
-                        panel = panel.add(4 * VECTORS * S::LANES);
-                        left -= 4;
-                    }
-                    if left & 2 != 0 {
-                        unrolled! { ROUND < TWO, 0 1 => {
-                            step!(at.add(ROUND), panel.add(ROUND * VECTORS * S::LANES));
-                        } }
-                        at = at.add(2);
-                        panel = panel.add(2 * VECTORS * S::LANES);
-                    }
-                    if left & 1 != 0 {
-                        step!(at, panel);
-                        panel = panel.add(VECTORS * S::LANES);
-                    }
-                }
-                finish(simd, &target, &epilogue, sums);
+                // The next panel is right behind this one.
+                target = target.at_column(VECTORS * S::LANES);
             }
-            // The next panel is right behind this one.
-            target = target.at_column(VECTORS * S::LANES);
         }
     }
 }
@@ -326,18 +342,18 @@ fn pixels_of_tile(width: usize, most: usize) -> usize {
     sizes.min_by_key(|it| width.div_ceil(*it) * (it + OF_TILE)).unwrap_or(1)
 }
 
-/// Computes a tile.
+/// Computes some tiles of a line.
 ///
 /// # Safety
-/// Each row has `offset + (pixels - 1) * step + span` values at least; a panel is `vectors` vectors
+/// The line has `pixels` pixels at least, and each row `(width - 1) * step + span` values; a panel is `vectors` vectors
 /// wide, with the biases and a row for each of the rows' span; `columns` is more than those of all
 /// vectors but the last and at most those of all, which it is if there is more than one panel; output and residual have
-/// the columns of all panels for each pixel, and no one else touches those of the output.
-unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
+/// the columns of all panels for each pixel of the line, and no one else touches those of the output.
+unsafe fn run_strip(isa: Isa, pixels: usize, vectors: usize, strip: &Strip<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {
             match (pixels, vectors) {
-                $(($pixels, $vectors) => isa.run(Microkernel::<$pixels, $vectors>(tile)),)*
+                $(($pixels, $vectors) => isa.run(Microkernel::<$pixels, $vectors>(strip)),)*
                 _ => unreachable!("no tile of {pixels} pixels and {vectors} vectors"),
             }
         };

@@ -127,6 +127,17 @@ impl Target {
         }
     }
 
+    /// That of rows from this one on.
+    #[inline(always)]
+    pub(crate) fn at_row(self, row: usize) -> Self {
+        let residual = |it: *const f32| it.wrapping_add(row.wrapping_mul(self.residual_stride));
+        Self {
+            output: self.output.wrapping_add(row.wrapping_mul(self.output_stride)),
+            residual: self.residual.map(residual),
+            ..self
+        }
+    }
+
     /// That of a panel whose first column is this one.
     #[inline(always)]
     pub(crate) fn at_column(self, column: usize) -> Self {
