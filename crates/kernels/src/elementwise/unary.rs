@@ -1,6 +1,6 @@
 //! [`Unary`]: functions of one real number.
 
-use crate::vector::{Simd, functions};
+use crate::vector::{Abreast, Simd, functions};
 
 /// A function of one real number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,12 +101,6 @@ impl Unary {
             Self::Cube => {
                 for_each_vector!(simd, input, output, |x| simd.mul(simd.mul(x, x), x));
             }
-            Self::Logistic => {
-                for_each_vector!(simd, input, output, |x| functions::logistic(simd, x));
-            }
-            Self::Tanh => for_each_vector!(simd, input, output, |x| functions::tanh(simd, x)),
-            Self::Exp => for_each_vector!(simd, input, output, |x| functions::exp(simd, x)),
-            Self::Log => for_each_vector!(simd, input, output, |x| functions::log(simd, x)),
             Self::Sqrt => for_each_vector!(simd, input, output, |x| simd.sqrt(x)),
             Self::Rsqrt => {
                 let one = simd.splat(1.0);
@@ -148,11 +142,38 @@ impl Unary {
             Self::HardSwish => {
                 for_each_vector!(simd, input, output, |x| functions::hard_swish(simd, x));
             }
+            Self::Logistic
+            | Self::Tanh
+            | Self::Exp
+            | Self::Log
+            | Self::Swish
+            | Self::Elu { .. }
+            | Self::Gelu
+            | Self::GeluTanh => {
+                let whole = output.len() - output.len() % Abreast::<S>::LANES;
+                let (together, rest) = output.split_at_mut(whole);
+                let input = input.map(|input| input.split_at(whole));
+                self.of_many_steps(Abreast(simd), input.map(|input| input.0), together);
+                self.of_many_steps(simd, input.map(|input| input.1), rest);
+            }
+        }
+    }
+
+    /// The functions that take many steps, each of which waits for the one before.
+    #[inline(always)]
+    fn of_many_steps<S: Simd>(self, simd: S, input: Option<&[f32]>, output: &mut [f32]) {
+        match self {
+            Self::Logistic => {
+                for_each_vector!(simd, input, output, |x| functions::logistic(simd, x));
+            }
+            Self::Tanh => for_each_vector!(simd, input, output, |x| functions::tanh(simd, x)),
+            Self::Exp => for_each_vector!(simd, input, output, |x| functions::exp(simd, x)),
+            Self::Log => for_each_vector!(simd, input, output, |x| functions::log(simd, x)),
             Self::Swish => for_each_vector!(simd, input, output, |x| {
                 simd.mul(x, functions::logistic(simd, x))
             }),
             Self::Elu { alpha } => {
-                let alpha = simd.splat(alpha);
+                let (alpha, zero) = (simd.splat(alpha), simd.splat(0.0));
                 for_each_vector!(simd, input, output, |x| {
                     let below = functions::exp_minus_1_of_negative(simd, simd.min(zero, x));
                     simd.select(simd.lt(zero, x), x, simd.mul(alpha, below))
@@ -167,6 +188,7 @@ impl Unary {
                     simd.mul(x, functions::logistic(simd, simd.mul(outer, polynomial)))
                 });
             }
+            _ => unreachable!("a function of few steps"),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! The values of [`Isa`] are proofs: one that holds the token of an instruction set exists only
 //! where the processor has it.
 
+mod abreast;
 // Elsewhere for tests only.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(crate) mod arrays;
@@ -25,6 +26,7 @@ mod sse2;
 mod tests;
 
 use crate::InstructionSet;
+pub(crate) use abreast::Abreast;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use arrays::Arrays as Portable;
 #[cfg(target_arch = "x86_64")]

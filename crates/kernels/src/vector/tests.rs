@@ -111,17 +111,20 @@ fn logarithms_of_what_has_none() {
 enum Vectors {
     Of(Isa),
     Arrays,
+    /// Four of these.
+    Abreast,
 }
 
 impl Vectors {
     fn all() -> Vec<Self> {
-        [Self::Arrays].into_iter().chain(isas().into_iter().map(Self::Of)).collect()
+        [Self::Arrays, Self::Abreast].into_iter().chain(isas().into_iter().map(Self::Of)).collect()
     }
 
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
             Self::Of(isa) => isa.run(kernel),
             Self::Arrays => kernel.run(arrays::Arrays),
+            Self::Abreast => kernel.run(Abreast(arrays::Arrays)),
         }
     }
 }
