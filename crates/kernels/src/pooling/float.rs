@@ -165,16 +165,17 @@ impl Reduce<'_> {
             run.check(&self.pixels);
             let pixel = run.window.first.wrapping_mul(input.pixel_stride);
             let mut first = input.values.as_ptr().wrapping_add(pixel).wrapping_add(channels.start);
-            for index in 0..run.count {
-                // SAFETY: these channels of the row's pixels are no one else's.
-                let output = unsafe { output.slice(run.start + index * stride, channels.len()) };
+            let mut to = output.pointer(run.start);
+            for _ in 0..run.count {
+                if pace.is_over(run.window.count()) {
+                    return;
+                }
                 let seen = Seen { first, window: run.window, pixel_stride: input.pixel_stride };
-                // SAFETY: the values reach to the last channel of the last pixel that is seen, as was just checked.
-                unsafe { self.channels::<S, WHAT>(simd, seen, output, &mut pace) };
+                // SAFETY: the values reach to the last channel of the last pixel that is seen, as was just checked. These channels
+                // of the row's pixels are no one else's, and `for_each_row` has seen that they are there.
+                unsafe { self.channels::<S, WHAT>(simd, seen, (to, channels.len()), &mut pace) };
                 first = first.wrapping_add(shape.stride[1] * input.pixel_stride);
-            }
-            if pace.is_over(0) {
-                return;
+                to = to.wrapping_add(stride);
             }
         }
     }
@@ -182,20 +183,23 @@ impl Reduce<'_> {
     /// The results of one window.
     ///
     /// # Safety
-    /// For as many channels as there are results, the pixels that are seen are there.
+    /// For all of these channels, the pixels that are seen are there, and there is room for the results, which no one else touches.
     #[inline(always)]
     unsafe fn channels<S: Simd, const WHAT: u8>(
         &self,
         simd: S,
         seen: Seen,
-        output: &mut [f32],
+        (to, all): (*mut f32, usize),
         pace: &mut Pace<'_>,
     ) {
-        let (to, all) = (output.as_mut_ptr(), output.len());
+        let work = seen.window.count().saturating_mul(4 * S::LANES);
         let mut done = 0;
-        // SAFETY: as the caller promises; and there is room for as many results as channels are left.
+        // SAFETY: as the caller promises.
         unsafe {
             while all - done >= 4 * S::LANES {
+                if pace.is_over(work) {
+                    return;
+                }
                 let channels = (seen.behind(done), 4 * S::LANES);
                 self.vectors::<S, WHAT, true, 4>(simd, channels, to.add(done), pace);
                 done += 4 * S::LANES;
@@ -230,9 +234,6 @@ impl Reduce<'_> {
         pace: &mut Pace<'_>,
     ) {
         let count = seen.window.count();
-        if pace.is_over(count.saturating_mul(wanted)) {
-            return;
-        }
         let clamped = Clamped::<WHAT>(self.pooling.range);
         // SAFETY: as the caller promises.
         unsafe {

@@ -3,7 +3,7 @@
 
 use super::few_channels::{self, Fold};
 use super::small_windows::{self, Means, Taps};
-use super::{Pixels, Reduction, Shape, Window};
+use super::{Pixels, Reduction, Run, Shape, Window};
 use crate::InstructionSet;
 use crate::image_kernel::{ImageKernel, Images};
 use crate::lines::Line;
@@ -169,35 +169,27 @@ impl<T: Byte> Fold<T> for Means {
 impl<T: Byte> Reduce<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
-        let Pixels { shape, ref input, ref channels, output, stride, stop, .. } = self.pixels;
+        let Pixels { shape, ref channels, output, stride, stop, .. } = self.pixels;
         let mut pace = Pace::new(stop);
         for run in self.pixels.runs() {
             run.check(&self.pixels);
-            let taps = Taps::of(run.window, input.pixel_stride);
+            let is_done = match channels.len() {
+                ..LEAST_BLOCK => false,
+                ..32 => self.blocks::<IS_MAX, LEAST_BLOCK>(run, &mut pace),
+                ..64 => self.blocks::<IS_MAX, 32>(run, &mut pace),
+                _ => self.blocks::<IS_MAX, 64>(run, &mut pace),
+            };
+            if is_done {
+                continue;
+            }
             for index in 0..run.count {
                 if pace.is_over(run.window.count().saturating_mul(channels.len())) {
                     return;
                 }
-                let start = run.start + index * stride;
                 // SAFETY: these channels of the row's pixels are no one else's.
-                let output = unsafe { output.slice(start, channels.len()) };
-                let further = index * shape.stride[1];
-                if let Some(taps) = &taps {
-                    let further = further * input.pixel_stride + channels.start;
-                    let is_done = match output.len() {
-                        ..LEAST_BLOCK => false,
-                        ..32 => {
-                            self.blocks::<IS_MAX, LEAST_BLOCK>(taps, further, output, &mut pace)
-                        }
-                        ..64 => self.blocks::<IS_MAX, 32>(taps, further, output, &mut pace),
-                        _ => self.blocks::<IS_MAX, 64>(taps, further, output, &mut pace),
-                    };
-                    if is_done {
-                        continue;
-                    }
-                }
-                let window = Window { first: run.window.first + further, ..run.window };
-                self.window::<S, IS_MAX>(simd, window, output, &mut pace);
+                let output = unsafe { output.slice(run.start + index * stride, channels.len()) };
+                let first = run.window.first + index * shape.stride[1];
+                self.window::<S, IS_MAX>(simd, Window { first, ..run.window }, output, &mut pace);
             }
         }
     }
@@ -238,35 +230,44 @@ impl<T: Byte> Reduce<'_, T> {
         }
     }
 
-    /// The results of all channels, of which there is a block at least, if the window has a size for
+    /// The results of all channels, of which there is a block at least, if the windows have a size for
     /// that.
     #[inline(always)]
-    fn blocks<const IS_MAX: bool, const B: usize>(
-        &self,
-        taps: &Taps,
-        further: usize,
-        output: &mut [T],
-        pace: &mut Pace<'_>,
-    ) -> bool {
+    fn blocks<const IS_MAX: bool, const B: usize>(&self, run: Run, pace: &mut Pace<'_>) -> bool {
         let QuantizedPooling { center, range, .. } = *self.pooling;
-        let (values, last) = (self.pixels.input.values, output.len() - B);
-        let mut first = 0;
-        loop {
-            let block =
-                output[first..].first_chunk_mut::<B>().expect("a block that begins in time");
-            let further = further + first;
-            if IS_MAX {
-                small_windows::greatest(taps, values, further, range, block);
-            } else if !small_windows::means(taps, values, further, Means { center, range }, block) {
-                return false;
-            }
-            // Of a window of some pixels.
-            if first == last || pace.is_over(16 * B) {
+        let Pixels { shape, ref input, ref channels, output, stride, .. } = self.pixels;
+        let Some(taps) = Taps::of(run.window, input.pixel_stride) else { return false };
+        if !IS_MAX && !small_windows::has_means(&taps) {
+            return false;
+        }
+        let step = shape.stride[1] * input.pixel_stride;
+        let last = channels.len() - B;
+        for index in 0..run.count {
+            if pace.is_over(run.window.count()) {
                 return true;
             }
-            // The last block together with some channels that are computed again.
-            first = (first + B).min(last);
+            // SAFETY: these channels of the row's pixels are no one else's.
+            let output = unsafe { output.slice(run.start + index * stride, channels.len()) };
+            let further = index * step + channels.start;
+            let mut first = 0;
+            loop {
+                let block = output[first..].first_chunk_mut::<B>().expect("a block begins in time");
+                let further = further + first;
+                if IS_MAX {
+                    small_windows::greatest(&taps, input.values, further, range, block);
+                } else {
+                    let means = Means { center, range };
+                    small_windows::means(&taps, input.values, further, means, block);
+                }
+                // Of a window of some pixels.
+                if first == last || pace.is_over(16 * B) {
+                    break;
+                }
+                // The last block together with some channels that are computed again.
+                first = (first + B).min(last);
+            }
         }
+        true
     }
 
     /// The results for the next channels: as many as there are lanes, or as are left.

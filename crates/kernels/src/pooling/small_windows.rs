@@ -73,44 +73,56 @@ pub(super) fn greatest<T: Byte, const B: usize>(
     output: &mut [T; B],
 ) {
     let (low, high) = (T::nearest(range.0), T::nearest(range.1));
-    // Not the output itself, so that it is clear that nothing overlaps.
-    let mut all = [low; B];
-    match taps.count {
-        ..=2 => greatest_of::<T, B, 2>(taps, values, 0, further, &mut all),
-        3..=4 => greatest_of::<T, B, 4>(taps, values, 0, further, &mut all),
-        5..=6 => greatest_of::<T, B, 6>(taps, values, 0, further, &mut all),
+    let all = [low; B];
+    let mut all = match taps.count {
+        ..=2 => greatest_of::<T, B, 2>(taps, values, 0, further, all),
+        3..=4 => greatest_of::<T, B, 4>(taps, values, 0, further, all),
+        5..=6 => greatest_of::<T, B, 6>(taps, values, 0, further, all),
+        ..=TOGETHER => greatest_of::<T, B, TOGETHER>(taps, values, 0, further, all),
         count => {
+            let mut all = all;
             for from in (0..count).step_by(TOGETHER) {
-                greatest_of::<T, B, TOGETHER>(taps, values, from, further, &mut all);
+                all = greatest_of::<T, B, TOGETHER>(taps, values, from, further, all);
             }
+            all
         }
-    }
+    };
     for greatest in &mut all {
         *greatest = (*greatest).min(high);
     }
     *output = all;
 }
 
-/// The greatest of those and of `N` elements each.
+/// The greatest of those and of `N` elements each. Values and not places, so that it is clear that nothing overlaps.
 #[inline(always)]
 fn greatest_of<T: Byte, const B: usize, const N: usize>(
     taps: &Taps,
     values: &[T],
     from: usize,
     further: usize,
-    all: &mut [T; B],
-) {
+    all: [T; B],
+) -> [T; B] {
     let blocks = taps.blocks::<T, B, N>(values, from, further);
-    for (index, all) in all.iter_mut().enumerate() {
-        let mut greatest = *all;
+    let mut result = [T::zeroed(); B];
+    for (index, result) in result.iter_mut().enumerate() {
+        let mut greatest = all[index];
         for block in blocks {
             greatest = greatest.max(block[index]);
         }
-        *all = greatest;
+        *result = greatest;
     }
+    result
 }
 
-/// The means of the elements of a block of channels. Not for windows of all sizes.
+/// Whether [`means`] takes windows of this size.
+pub(super) fn has_means(taps: &Taps) -> bool {
+    matches!(taps.count, 4 | 6 | 9)
+}
+
+/// The means of the elements of a block of channels.
+///
+/// # Panics
+/// If there are none of [windows of this size](has_means).
 #[inline(always)]
 pub(super) fn means<T: Byte, const B: usize>(
     taps: &Taps,
@@ -118,14 +130,13 @@ pub(super) fn means<T: Byte, const B: usize>(
     further: usize,
     means: Means,
     output: &mut [T; B],
-) -> bool {
+) {
     match taps.count {
         4 => means_of::<T, B, 4>(taps, values, further, means, output),
         6 => means_of::<T, B, 6>(taps, values, further, means, output),
         9 => means_of::<T, B, 9>(taps, values, further, means, output),
-        _ => return false,
+        count => unreachable!("means of {count} pixels"),
     }
-    true
 }
 
 /// The means of `N` elements each: a product with the reciprocal in 16 more bits, rounded up, which has
@@ -182,7 +193,7 @@ mod tests {
                     let taps = Taps::of(window, BLOCK).unwrap();
                     let mut output = [0; BLOCK];
                     let range = (-100, 100);
-                    assert!(means(&taps, &values, 0, Means { center, range }, &mut output));
+                    means(&taps, &values, 0, Means { center, range }, &mut output);
                     let offset = sum - center * count;
                     let half = if offset > 0 { count / 2 } else { -(count / 2) };
                     let expected = ((offset + half) / count + center).clamp(-100, 100);
