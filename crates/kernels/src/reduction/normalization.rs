@@ -295,8 +295,10 @@ fn sums_of_squares(
     sums: &mut [f64],
     pace: &mut Pace<'_>,
 ) {
+    // No element is farther away.
+    let radius = radius.min(row.len());
     // By how far what is added is from the first element that can be: that of each sum is one further than that of the sum before.
-    let steps = radius.saturating_mul(2).saturating_add(1).min(row.len().saturating_add(radius));
+    let steps = 2 * radius + 1;
     // What is more than that away from all of them is not in the row.
     let before = radius.min(first + sums.len() - 1);
     for step in radius - before..steps {
