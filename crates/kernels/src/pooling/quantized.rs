@@ -175,8 +175,8 @@ impl<T: Byte> Reduce<'_, T> {
             run.check(&self.pixels);
             let is_done = match channels.len() {
                 ..LEAST_BLOCK => false,
-                ..32 => self.blocks::<IS_MAX, LEAST_BLOCK>(run, &mut pace),
-                ..64 => self.blocks::<IS_MAX, 32>(run, &mut pace),
+                LEAST_BLOCK..32 => self.blocks::<IS_MAX, LEAST_BLOCK>(run, &mut pace),
+                32..64 => self.blocks::<IS_MAX, 32>(run, &mut pace),
                 _ => self.blocks::<IS_MAX, 64>(run, &mut pace),
             };
             if is_done {

@@ -78,7 +78,7 @@ pub(super) fn greatest<T: Byte, const B: usize>(
         ..=2 => greatest_of::<T, B, 2>(taps, values, 0, further, all),
         3..=4 => greatest_of::<T, B, 4>(taps, values, 0, further, all),
         5..=6 => greatest_of::<T, B, 6>(taps, values, 0, further, all),
-        ..=TOGETHER => greatest_of::<T, B, TOGETHER>(taps, values, 0, further, all),
+        7..=TOGETHER => greatest_of::<T, B, TOGETHER>(taps, values, 0, further, all),
         count => {
             let mut all = all;
             for from in (0..count).step_by(TOGETHER) {
