@@ -257,7 +257,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// From so many channels on.
+    /// Those this number of channels farther on.
     #[inline(always)]
     fn behind(self, channels: usize) -> Self {
         Self { first: self.first.wrapping_add(channels), ..self }

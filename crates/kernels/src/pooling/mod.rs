@@ -197,7 +197,7 @@ struct Pixels<'a, T> {
 }
 
 impl<T> Pixels<'_, T> {
-    /// The windows of the output pixels from left to right, those side by side together that see as many columns.
+    /// The windows of the output pixels from left to right, those side by side together that see the same number of columns.
     #[inline(always)]
     fn runs(&self) -> impl Iterator<Item = Run> {
         let shape = self.shape;

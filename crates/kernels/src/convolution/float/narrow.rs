@@ -189,7 +189,7 @@ impl Narrow {
                     epilogue,
                 };
                 // SAFETY: a row has the values of all columns that pixels of a line see, which `run` has
-                // compared with `row_values`. A line has as many pixels as a tile at least, as `new` has seen. The panels have as many rows
+                // compared with `row_values`. A line has no fewer pixels than a tile, as `new` has seen. The panels have as many rows
                 // as the filter has values for a channel, and are for the vectors of `isa`; of more than one, all are
                 // whole. Output and residual were seen by `run` to have all pixels and
                 // channels, and each line is one task's only.
@@ -204,7 +204,7 @@ const MOST_TILES: usize = 16;
 
 /// Tiles of a line, and the channels of some panels.
 struct Strip<'a> {
-    /// Each of as many pixels, side by side; the last one of a line overlaps the one before it.
+    /// Each of the same number of pixels side by side; the last one of a line overlaps the one before it.
     tiles: Range<usize>,
     /// Pixels of the line.
     width: usize,
@@ -323,7 +323,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     }
 }
 
-/// Pixels of a tile whose sums of so many vectors fit in this many registers.
+/// Pixels of a tile whose sums, of this number of vectors, fit in these registers.
 const fn most_pixels(registers: usize, vectors: usize) -> usize {
     match (registers, vectors) {
         (32.., _) => 14,
