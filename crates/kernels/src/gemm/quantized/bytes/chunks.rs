@@ -8,6 +8,8 @@
 //!
 //! Looking for steps that fit takes most of the time until such a convolution is prepared. So the four sums of a step are one
 //! number of 32 bits, of which many are compared at a time, and a bit tells of each step whether it is in a chunk yet.
+// Tests call functions that need AVX2.
+#![allow(unsafe_code)]
 
 use super::super::DEPTH;
 use super::{PACKED_STEP, STEP_BYTES};
