@@ -315,9 +315,10 @@ impl Chunks {
                     left[block] &= !(1 << found);
                     let load = _mm256_set1_epi32(loads[block][found].cast_signed());
                     room = _mm256_sub_epi32(room, load);
-                    let [a, b, c, d, low, high, ..] = self.sorted[block * SEARCHED + found];
-                    chunk[DEPTH * index..][..DEPTH].copy_from_slice(&[a, b, c, d]);
-                    chunk[DEPTH * SIZE + 2 * index..][..2].copy_from_slice(&[low, high]);
+                    let step = &self.sorted[block * SEARCHED + found];
+                    let (weights, place) = step[..PACKED_STEP].split_at(DEPTH);
+                    chunk[DEPTH * index..][..DEPTH].copy_from_slice(weights);
+                    chunk[DEPTH * SIZE + 2 * index..][..2].copy_from_slice(place);
                 }
             }
         }
