@@ -4,30 +4,20 @@ use crate::lock::lock;
 use nnhal_driver::Budget;
 use nnhal_kernels::Team;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-/// A small execution that begins so soon behind another one follows it closely: helpers would be awake still.
-const CLOSE: Duration = Duration::from_micros(100);
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Teams of threads, to be lent to executions.
 #[derive(Debug)]
 pub(crate) struct Teams {
     threads: usize,
     idle: Mutex<Vec<Team>>,
-    /// For small executions as long as there is no team with helpers.
-    alone: Mutex<Alone>,
-}
-
-#[derive(Debug, Default)]
-struct Alone {
-    idle: Vec<Team>,
-    /// When the last execution ended that had one.
-    ended: Option<Instant>,
+    /// Whether a team was lent to a small execution.
+    has_lent_for_small: AtomicBool,
 }
 
 impl Teams {
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, idle: Mutex::default(), alone: Mutex::default() }
+        Self { threads, idle: Mutex::default(), has_lent_for_small: AtomicBool::new(false) }
     }
 
     /// Lends a team that no one else uses.
@@ -39,26 +29,14 @@ impl Teams {
         result
     }
 
-    /// The same for an execution that takes no longer than waking a thread does: no thread is started for it, unless it follows
-    /// another one closely.
+    /// The same for an execution that takes no longer than waking a thread does. The first one has no helpers, which would be started
+    /// for it and come too late.
     pub(crate) fn lend_for_small<T>(&self, work: impl FnOnce(&mut Team) -> T) -> T {
-        if self.threads == 1 || !lock(&self.idle).is_empty() {
-            return self.lend(work);
+        let is_first = !self.has_lent_for_small.swap(true, Ordering::Relaxed);
+        if is_first && self.threads > 1 && lock(&self.idle).is_empty() {
+            return work(&mut Team::alone());
         }
-        let alone = {
-            let mut alone = lock(&self.alone);
-            if alone.ended.is_some_and(|ended| ended.elapsed() < CLOSE) {
-                drop(alone);
-                return self.lend(work);
-            }
-            alone.idle.pop()
-        };
-        let mut team = alone.unwrap_or_else(Team::alone);
-        let result = work(&mut team);
-        let mut alone = lock(&self.alone);
-        alone.idle.push(team);
-        alone.ended = Some(Instant::now());
-        result
+        self.lend(work)
     }
 
     /// Lends one for planning. While a model is prepared that is a new one: its threads inherit the lower
@@ -73,17 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_executions_start_threads_only_where_they_follow_each_other_closely() {
+    fn no_thread_is_started_for_the_first_small_execution() {
         let teams = Teams::new(3);
-        for _ in 0..3 {
-            assert_eq!(teams.lend_for_small(|team| team.threads()), 1);
-            std::thread::sleep(2 * CLOSE);
-        }
-        // A busy machine may keep us from being so quick.
-        assert!((0..1000).any(|_| teams.lend_for_small(|team| team.threads()) == 3));
-        std::thread::sleep(2 * CLOSE);
-        assert_eq!(teams.lend_for_small(|team| team.threads()), 3, "they are there now");
-        assert_eq!(Teams::new(3).lend(|team| team.threads()), 3);
+        let threads = [0; 3].map(|_| teams.lend_for_small(|team| team.threads()));
+        assert_eq!(threads, [1, 3, 3]);
+        let teams = Teams::new(3);
+        assert_eq!(teams.lend(|team| team.threads()), 3);
+        assert_eq!(teams.lend_for_small(|team| team.threads()), 3, "they are there");
         assert_eq!(Teams::new(1).lend_for_small(|team| team.threads()), 1);
     }
 }
