@@ -4,10 +4,10 @@
 //! and of the others are each in a lane of 16 bits. Lanes hold sums of several steps as long as neither the
 //! positive nor the negative weights that meet in one exceed [`CAPACITY`]. Which steps meet is free, so that
 //! there is nearly always room; a step whose weights exceed it alone becomes several with parts of them.
-
 //!
 //! Looking for steps that fit takes most of the time until such a convolution is prepared. So the four sums of a step are one
 //! number of 32 bits, of which many are compared at a time, and a bit tells of each step whether it is in a chunk yet.
+
 // Tests call functions that need AVX2.
 #![allow(unsafe_code)]
 
