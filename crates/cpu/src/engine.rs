@@ -8,7 +8,14 @@ use bytes::Bytes;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
 use nnhal_hal::{Capabilities, DeviceType, Extension, PerformanceInfo, Support};
 use nnhal_ops::{ValidModel, extension};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// How many processors the process had when the first engine asked: each time, files of control groups are read, and sessions
+/// come and go with their device.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
 
 /// The engine behind `nnhal-cpu`.
 #[derive(Debug)]
@@ -45,8 +52,7 @@ impl Engine for CpuEngine {
     }
 
     fn executions_at_once(&self) -> usize {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        processors.div_ceil(self.settings.threads.get())
+        processors().div_ceil(self.settings.threads.get())
     }
 
     fn extensions(&self) -> Vec<Extension> {

@@ -5,6 +5,7 @@ use crate::plan::{Endpoints, Plan, Workspace};
 use crate::teams::Teams;
 use nnhal_driver::memory::Idle;
 use nnhal_driver::{EngineError, RunContext};
+use nnhal_kernels::Team;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Of what is kept, the most recently used last, one that fits; it is then the most recently used.
@@ -85,7 +86,8 @@ impl Planned {
         let new = || with_memory(&let_go, || Workspace::new(&self.plan));
         let mut workspace = idle.map_or_else(new, Ok)?;
         with_memory(&let_go, || workspace.begin(&self.plan, &endpoints))?;
-        let result = teams.lend(|team| self.plan.run(endpoints, context, &mut workspace, team));
+        let run = |team: &mut Team| self.plan.run(endpoints, context, &mut workspace, team);
+        let result = if self.plan.is_small() { teams.lend_for_small(run) } else { teams.lend(run) };
         workspace.end();
         lock(&self.workspaces.0).push(workspace);
         Ok(result)

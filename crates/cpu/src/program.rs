@@ -12,6 +12,7 @@ use bytes::Bytes;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;
 use nnhal_interpreter::InterpretedProgram;
+use nnhal_kernels::Team;
 use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
 use std::sync::{Arc, Mutex};
 
@@ -141,9 +142,15 @@ impl CpuProgram {
     ) -> Result<Option<(Specialized, Origins)>, EngineError> {
         match Graph::build(sources, &inputs, &self.ledger, budget) {
             Ok(graph) => {
-                let (plan, origins) = self.teams.lend_for(budget, |team| {
+                let are_helpers_wanted = packed.is_none() && Plan::shares_lowering(&graph);
+                let plan = |team: &mut Team| {
                     Plan::new(graph, &self.settings, &self.ledger, team, budget, packed)
-                })?;
+                };
+                let (plan, origins) = if are_helpers_wanted {
+                    self.teams.lend_for(budget, plan)?
+                } else {
+                    plan(&mut Team::alone())?
+                };
                 let main = sources.get(0).map(|main| read_inputs(&main.subgraph));
                 let are_read = main.unwrap_or_default();
                 let planned = Planned::new(plan);
@@ -278,5 +285,41 @@ impl Program for CpuProgram {
             (None, Some(interpreted)) => interpreted.static_subgraphs.describe(),
             (None, None) => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nnhal_hal::{HalVersion, Model, OperandSpec, OperationType, SubgraphBuilder};
+
+    /// A product with weights of this many rows of 1 KiB.
+    fn product(rows: u32) -> Model {
+        let mut graph = SubgraphBuilder::new();
+        let x = graph.input("x", OperandSpec::tensor_float32([1, 256]));
+        let weights = vec![0.5_f32; 256 * rows as usize];
+        let weights = graph.constant(OperandSpec::tensor_float32([rows, 256]), &weights);
+        let bias =
+            graph.constant(OperandSpec::tensor_float32([rows]), &vec![0.0_f32; rows as usize]);
+        let none = graph.scalar_i32(0);
+        let output = OperandSpec::tensor_float32([1, rows]);
+        let inputs = [x, weights, bias, none];
+        let y = graph.operation(OperationType::FullyConnected, inputs, output);
+        graph.output(y);
+        graph.into_model().unwrap()
+    }
+
+    #[test]
+    fn threads_are_only_started_to_pack_many_weights() {
+        let shares = |rows| {
+            let model = nnhal_ops::validate(&product(rows), HalVersion::LATEST).unwrap();
+            let budget = Budget::unlimited();
+            let ledger = budget.memory().model(u64::MAX);
+            let sources = Sources::of_model(&model, &ledger).unwrap();
+            let graph = Graph::build(&sources, &[vec![1, 256]], &ledger, &budget).unwrap();
+            Plan::shares_lowering(&graph)
+        };
+        assert!(!shares(16));
+        assert!(shares(1024));
     }
 }

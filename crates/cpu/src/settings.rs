@@ -52,6 +52,14 @@ impl Settings {
     /// A variable makes no sense, or names an instruction set that this processor does not have, or a pass
     /// that there is not.
     pub fn from_environment() -> Result<Self, SettingError> {
+        Self::from_environment_with(None)
+    }
+
+    /// The same with this many threads, if any number is given.
+    ///
+    /// # Errors
+    /// As [`Self::from_environment`].
+    pub fn from_environment_with(threads: Option<NonZeroUsize>) -> Result<Self, SettingError> {
         let instruction_set = INSTRUCTION_SET.parse(|name| {
             let set: InstructionSet = name.parse().map_err(|_| None)?;
             if set.is_available() {
@@ -63,7 +71,7 @@ impl Settings {
         let no_such = |unknown: NoSuchPass| Some(unknown.to_string());
         let passes = PASSES_OFF.parse(|names| names.parse().map_err(no_such))?;
         Ok(Self {
-            threads: nnhal_settings::threads()?,
+            threads: nnhal_settings::threads_unless(threads)?,
             instruction_set: instruction_set.unwrap_or_else(InstructionSet::best),
             winograd: WINOGRAD.is_on()?.unwrap_or(true),
             passes: passes.unwrap_or(Passes::ALL),

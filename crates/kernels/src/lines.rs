@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use bytes::Bytes;
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 /// Bytes of a cache line and of the widest vector.
 pub const LINE_BYTES: usize = 64;
@@ -119,7 +119,8 @@ fn mapped(bytes: usize) -> Option<MmapMut> {
     // As many whole huge pages as are wanted, and another one if at least half of it is.
     let huge = (bytes / HUGE_PAGE_BYTES + bytes / (HUGE_PAGE_BYTES / 2) % 2) * HUGE_PAGE_BYTES;
     if huge == 0 {
-        return MmapMut::map_anon(bytes).ok();
+        // All pages at once take less than one after the other, when they are written for the first time.
+        return MmapOptions::new().len(bytes).populate().map_anon().ok();
     }
     // The system lets memory begin at a huge page if it is a number of them.
     let pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?).ok()?;

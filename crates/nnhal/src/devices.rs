@@ -88,11 +88,10 @@ pub fn default_threads() -> Result<NonZeroUsize> {
 
 /// What the environment says of the fast device, with this number of threads.
 fn settings(threads: Option<NonZeroUsize>) -> Result<Settings> {
-    let settings = Settings::from_environment()?;
+    let settings = Settings::from_environment_with(threads)?;
     match threads {
         Some(found) if found.get() > MOST_THREADS => Err(Error::Threads { found: found.get() }),
-        Some(threads) => Ok(settings.with_threads(threads)),
-        None => Ok(settings),
+        _ => Ok(settings),
     }
 }
 

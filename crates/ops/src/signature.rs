@@ -269,7 +269,7 @@ impl Signature {
     fn since_demanding(&self, call: &Call<'_>, values: bool) -> Result<HalVersion, Fault> {
         let mut best: Option<HalVersion> = None;
         // By whether only an argument is left out, and by how many fit.
-        let mut closest: Option<((bool, usize), OperationError)> = None;
+        let mut closest: Option<((bool, usize), Mismatch)> = None;
         for form in self.forms {
             let (Some(inputs), Some(outputs)) = (
                 align(form.inputs, call.inputs().len()),
@@ -278,27 +278,28 @@ impl Signature {
                 continue;
             };
             for row in self.rows {
-                match mismatch(call, &inputs, &outputs, row, values) {
-                    None => {
-                        let since = [form.since, row.since, inputs.since, outputs.since]
-                            .into_iter()
-                            .fold(self.operation.since(), HalVersion::max);
-                        best = Some(best.map_or(since, |best| best.min(since)));
-                    }
-                    Some((position, error)) => {
-                        let is_left_out = error.what == "value"
-                            && mismatch(call, &inputs, &outputs, row, false).is_none();
-                        let nearness = (is_left_out, position);
-                        if closest.as_ref().is_none_or(|(nearest, _)| nearness > *nearest) {
-                            closest = Some((nearness, error));
-                        }
-                    }
+                let Some((position, wrong)) = mismatch(call, &inputs, &outputs, row, values) else {
+                    let since = [form.since, row.since, inputs.since, outputs.since]
+                        .into_iter()
+                        .fold(self.operation.since(), HalVersion::max);
+                    best = Some(best.map_or(since, |best| best.min(since)));
+                    continue;
+                };
+                // Of what fits another row no one is told what is wrong.
+                if best.is_some() {
+                    continue;
+                }
+                let is_left_out =
+                    wrong.is_left_out() && mismatch(call, &inputs, &outputs, row, false).is_none();
+                let nearness = (is_left_out, position);
+                if closest.as_ref().is_none_or(|(nearest, _)| nearness > *nearest) {
+                    closest = Some((nearness, wrong));
                 }
             }
         }
         match (best, closest) {
             (Some(since), _) => Ok(since),
-            (None, Some((_, error))) => Err(error.into()),
+            (None, Some((_, wrong))) => Err(wrong.error(call).into()),
             (None, None) => Err(self.wrong_count(call)),
         }
     }
@@ -402,6 +403,34 @@ impl Signature {
     }
 }
 
+/// An argument that does not fit.
+struct Mismatch {
+    subject: Subject,
+    kind: MismatchKind,
+}
+
+enum MismatchKind {
+    Type { found: OperandType, expected: OperandType },
+    LeftOut,
+}
+
+impl Mismatch {
+    fn is_left_out(&self) -> bool {
+        matches!(self.kind, MismatchKind::LeftOut)
+    }
+
+    fn error(self, call: &Call<'_>) -> OperationError {
+        let (what, found, expected) = match self.kind {
+            MismatchKind::Type { found, expected } => {
+                ("type", type_name(found), type_name(expected))
+            }
+            MismatchKind::LeftOut => ("value", "left out".into(), "a value".into()),
+        };
+        let operation = call.operation();
+        OperationError { operation, subject: self.subject, what, found, expected }
+    }
+}
+
 /// The first argument that does not fit, and how many did before it.
 fn mismatch(
     call: &Call<'_>,
@@ -409,34 +438,25 @@ fn mismatch(
     outputs: &Alignment,
     row: &Row,
     demands_values: bool,
-) -> Option<(usize, OperationError)> {
-    let ins = call.inputs().iter().zip(&inputs.parameters).enumerate().map(
-        |(index, (argument, parameter))| {
-            (Subject::Input(index, parameter.name), argument, *parameter)
-        },
-    );
-    let outs = call.outputs().iter().zip(&outputs.parameters).enumerate().map(
-        |(index, (argument, parameter))| {
-            (Subject::Output(index, parameter.name), argument, *parameter)
-        },
-    );
-    for (position, (subject, argument, parameter)) in ins.chain(outs).enumerate() {
-        let wrong = |what, found: String, expected: String| OperationError {
-            operation: call.operation(),
-            subject: subject.clone(),
-            what,
-            found,
-            expected,
+) -> Option<(usize, Mismatch)> {
+    let ins = call.inputs().iter().zip(&inputs.parameters).map(|it| (true, it));
+    let outs = call.outputs().iter().zip(&outputs.parameters).map(|it| (false, it));
+    for (position, (is_input, (argument, parameter))) in ins.chain(outs).enumerate() {
+        let kind = match parameter.type_in(row) {
+            Some(expected) if expected != argument.operand_type => {
+                MismatchKind::Type { found: argument.operand_type, expected }
+            }
+            _ if demands_values && argument.is_omitted() && !parameter.may_be_omitted() => {
+                MismatchKind::LeftOut
+            }
+            _ => continue,
         };
-        if let Some(expected) = parameter.type_in(row)
-            && expected != argument.operand_type
-        {
-            let error = wrong("type", type_name(argument.operand_type), type_name(expected));
-            return Some((position, error));
-        }
-        if demands_values && argument.is_omitted() && !parameter.may_be_omitted() {
-            return Some((position, wrong("value", "left out".into(), "a value".into())));
-        }
+        let subject = if is_input {
+            Subject::Input(position, parameter.name)
+        } else {
+            Subject::Output(position - call.inputs().len(), parameter.name)
+        };
+        return Some((position, Mismatch { subject, kind }));
     }
     None
 }

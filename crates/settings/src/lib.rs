@@ -236,11 +236,21 @@ impl Setting {
 /// # Errors
 /// [`THREADS`] is no number, or one that is out of range.
 pub fn threads() -> Result<NonZeroUsize, SettingError> {
+    threads_unless(None)
+}
+
+/// The number that somebody asks for, or else as [`threads`]. Processors are only counted if it depends on them, for which the
+/// system is asked for some files.
+///
+/// # Errors
+/// As [`threads`].
+pub fn threads_unless(asked: Option<NonZeroUsize>) -> Result<NonZeroUsize, SettingError> {
     let parse = |text: &str| match text.parse::<NonZeroUsize>() {
         Ok(threads) if threads.get() <= MOST_THREADS => Ok(threads),
         _ => Err(None),
     };
-    Ok(THREADS.parse(parse)?.unwrap_or_else(processors))
+    let set = THREADS.parse(parse)?;
+    Ok(asked.or(set).unwrap_or_else(processors))
 }
 
 /// How many processors this process may use at a time: those of its affinity mask, and no more than

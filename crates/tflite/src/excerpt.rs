@@ -5,7 +5,7 @@ use crate::foreign;
 use crate::graph::{OUTSIDE, Stored};
 use nnhal_hal::Memory;
 use nnhal_hal::memory::{MemoryError, MemoryView, Zeros, zeros};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,12 +22,15 @@ pub(crate) struct Excerpt {
     view: MemoryView,
     /// By block: whether it has been copied.
     copied: Vec<bool>,
+    /// Whether there may be holes in the file.
+    may_have_holes: bool,
     /// Constants that are not in the file, see [`OUTSIDE`].
     outside: Vec<MemoryView>,
 }
 
-/// Bytes that are copied together: as many as are copied in the time that asking for them takes.
-const BLOCK: usize = 16 << 10;
+/// Bytes that are copied together: those of a page, since a new page takes longer than asking for what it is to hold. Around
+/// each large constant parts of blocks are copied for nothing.
+const BLOCK: usize = 4 << 10;
 
 /// Bytes 4 to 7 of every file of the format.
 const IDENTIFIER: &[u8; 4] = b"TFL3";
@@ -41,6 +44,16 @@ const BUFFER_SIZE: usize = 2;
 /// More constants than this are not looked up; those behind are copied.
 const MOST_CONSTANTS: usize = 1 << 16;
 
+/// Whether a file takes less on its disk, or in memory, than its length is.
+fn may_have_holes(file: &Memory) -> bool {
+    const UNIT: u64 = 512;
+    fstat(file).map_or(true, |status| {
+        let [units, length] =
+            [status.st_blocks, status.st_size].map(|it| u64::try_from(it).unwrap_or(0));
+        units.saturating_mul(UNIT) < length
+    })
+}
+
 impl Excerpt {
     /// Of a file in memory that anybody may write.
     ///
@@ -50,7 +63,9 @@ impl Excerpt {
         let bytes = zeros(pool.size())?;
         let copied = vec![false; bytes.len().div_ceil(BLOCK)];
         let (pool, view) = (pool.clone(), pool.view()?);
-        let mut excerpt = Self { bytes, pool, view, copied, outside: Vec::new() };
+        let may_have_holes = !view.is_lent() && may_have_holes(&pool);
+        let outside = Vec::new();
+        let mut excerpt = Self { bytes, pool, view, copied, may_have_holes, outside };
         // Before anything else: the file may be large, and anything.
         if excerpt.number(4) != Some(*IDENTIFIER) {
             let count = excerpt.bytes.len().min(foreign::BEGINNING);
@@ -154,7 +169,7 @@ impl Excerpt {
     /// Where the next data of a range is, up to the next hole. Holes of a file are zero in the copy
     /// without being read: a file can be much longer than what it takes on a disk, or in memory.
     fn data_in(&self, range: Range<usize>) -> Range<usize> {
-        if self.view.is_lent() {
+        if !self.may_have_holes {
             return range;
         }
         let find = |from: SeekFrom| match seek(&self.pool, from) {

@@ -7,6 +7,7 @@ use crate::schema::{self, BuiltinOperator, TensorType};
 use planus::ReadAsRoot;
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -66,8 +67,8 @@ impl OperatorKind {
     }
 }
 
-impl std::fmt::Display for OperatorKind {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for OperatorKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Builtin(builtin) => formatter.write_str(schema::operator_name(*builtin as i32)),
             Self::Custom(name) => write!(formatter, "custom {}", beginning(name)),
@@ -213,10 +214,42 @@ impl Cause for &str {
 /// Why a file refers to what is not in it.
 const CUT_OFF: &str = "the file is damaged, or was cut off as by a download that did not finish";
 
-/// Adds the place to what is wrong.
-fn malformed<E: Cause>(place: impl Into<String>) -> impl FnOnce(E) -> ImportError {
-    let place = place.into();
-    move |error| ImportError::Malformed { place, what: error.sentence() }
+/// Adds the place to what is wrong. It is written out once something is.
+fn malformed<E: Cause, P: fmt::Display>(place: P) -> impl FnOnce(E) -> ImportError {
+    move |error| ImportError::Malformed { place: place.to_string(), what: error.sentence() }
+}
+
+/// A part of a file, within another one.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    within: Option<&'a Place<'a>>,
+    what: &'a str,
+    index: Option<usize>,
+}
+
+impl<'a> Place<'a> {
+    /// This number of those that are called so.
+    fn numbered(what: &'a str, index: usize) -> Self {
+        Self { within: None, what, index: Some(index) }
+    }
+
+    /// A part of this one, with a number if there are several.
+    fn part<'b>(&'b self, what: &'b str, index: Option<usize>) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { within: Some(self), what, index }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(within) = self.within {
+            write!(formatter, "{within}, ")?;
+        }
+        formatter.write_str(self.what)?;
+        self.index.map_or(Ok(()), |index| write!(formatter, " {index}"))
+    }
 }
 
 impl<'a> File<'a> {
@@ -236,10 +269,10 @@ impl<'a> File<'a> {
         for (index, table) in
             model.subgraphs().map_err(malformed("subgraphs"))?.into_iter().flatten().enumerate()
         {
-            let place = format!("subgraph {index}");
+            let place = Place::numbered("subgraph", index);
             meter.take(1)?;
-            let table = table.map_err(malformed(&*place))?;
-            graphs.push(read_graph(&place, &table, &operator_codes, buffers.len(), &mut meter)?);
+            let table = table.map_err(malformed(place))?;
+            graphs.push(read_graph(place, &table, &operator_codes, buffers.len(), &mut meter)?);
         }
         if graphs.is_empty() {
             return Err(ImportError::Format("it has no subgraph".into()));
@@ -427,11 +460,11 @@ fn read_buffers(
         model.buffers().map_err(malformed("buffers"))?.into_iter().flatten().enumerate()
     {
         meter.take(1)?;
-        let place = format!("buffer {index}");
-        let table = table.map_err(malformed(&*place))?;
-        let outside = table.offset().map_err(malformed(&*place))?;
+        let place = Place::numbered("buffer", index);
+        let table = table.map_err(malformed(place))?;
+        let outside = table.offset().map_err(malformed(place))?;
         buffers.push(if outside > 1 {
-            let size = table.size().map_err(malformed(&*place))?;
+            let size = table.size().map_err(malformed(place))?;
             let from = usize::try_from(outside).ok();
             let to = outside.checked_add(size).and_then(|to| usize::try_from(to).ok());
             let range = from.zip(to).filter(|(from, to)| excerpt.holds(&(*from..*to)));
@@ -443,7 +476,7 @@ fn read_buffers(
             })?;
             from..to
         } else {
-            let data = table.data().map_err(malformed(&*place))?.unwrap_or_default();
+            let data = table.data().map_err(malformed(place))?.unwrap_or_default();
             // Both slices are of one file, so the difference is where the buffer begins in it.
             let offset = data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
             let offset = if data.is_empty() { 0 } else { offset };
@@ -454,7 +487,7 @@ fn read_buffers(
 }
 
 fn read_graph<'a>(
-    place: &str,
+    place: Place<'_>,
     table: &schema::SubGraphRef<'a>,
     codes: &[OperatorCode],
     buffer_count: usize,
@@ -464,24 +497,24 @@ fn read_graph<'a>(
     for (index, tensor) in
         table.tensors().map_err(malformed(place))?.into_iter().flatten().enumerate()
     {
-        let place = format!("{place}, tensor {index}");
-        let tensor = tensor.map_err(malformed(&*place))?;
-        tensors.push(read_tensor(&place, &tensor, buffer_count, meter)?);
+        let place = place.part("tensor", Some(index));
+        let tensor = tensor.map_err(malformed(place))?;
+        tensors.push(read_tensor(place, &tensor, buffer_count, meter)?);
     }
     let count = tensors.len();
     let mut operators = Vec::new();
     for (index, operator) in
         table.operators().map_err(malformed(place))?.into_iter().flatten().enumerate()
     {
-        let place = format!("{place}, operator {index}");
-        let operator = operator.map_err(malformed(&*place))?;
-        operators.push(read_operator(&place, operator, codes, count, meter)?);
+        let place = place.part("operator", Some(index));
+        let operator = operator.map_err(malformed(place))?;
+        operators.push(read_operator(place, operator, codes, count, meter)?);
     }
     let mut indexes = |what: &str, vector: planus::Result<Option<planus::Vector<'a, i32>>>| {
-        let place = format!("{place}, {what}");
-        let read = read_indexes(&place, vector, count, meter)?;
+        let place = place.part(what, None);
+        let read = read_indexes(place, vector, count, meter)?;
         read.into_iter()
-            .map(|index| index.ok_or_else(|| malformed(&*place)("an index is -1")))
+            .map(|index| index.ok_or_else(|| malformed(place)("an index is -1")))
             .collect::<Result<Vec<_>, _>>()
     };
     let (inputs, outputs) =
@@ -493,7 +526,7 @@ fn read_graph<'a>(
 
 /// Indexes of tensors; -1 becomes `None`.
 fn read_indexes(
-    place: &str,
+    place: Place<'_>,
     vector: planus::Result<Option<planus::Vector<'_, i32>>>,
     count: usize,
     meter: &mut Meter,
@@ -511,7 +544,7 @@ fn read_indexes(
 }
 
 fn read_operator<'a>(
-    place: &str,
+    place: Place<'_>,
     table: schema::OperatorRef<'a>,
     codes: &[OperatorCode],
     tensor_count: usize,
@@ -523,23 +556,23 @@ fn read_operator<'a>(
         .get(code as usize)
         .ok_or_else(|| malformed(place)(format!("there is no operator code {code}")))?;
     let mut present = |what: &str, vector| {
-        let place = format!("{place}, {what}");
-        let read = read_indexes(&place, vector, tensor_count, meter)?;
+        let place = place.part(what, None);
+        let read = read_indexes(place, vector, tensor_count, meter)?;
         read.into_iter()
-            .map(|index| index.ok_or_else(|| malformed(&*place)("an index is -1")))
+            .map(|index| index.ok_or_else(|| malformed(place)("an index is -1")))
             .collect::<Result<Vec<usize>, _>>()
     };
     let outputs = present("outputs", table.outputs())?;
     Ok(Operator {
         code: code.clone(),
-        inputs: read_indexes(&format!("{place}, inputs"), table.inputs(), tensor_count, meter)?,
+        inputs: read_indexes(place.part("inputs", None), table.inputs(), tensor_count, meter)?,
         outputs,
         table,
     })
 }
 
 fn read_tensor<'a>(
-    place: &str,
+    place: Place<'_>,
     table: &schema::TensorRef<'a>,
     buffer_count: usize,
     meter: &mut Meter,
@@ -618,7 +651,7 @@ fn blocks(quantization: &schema::QuantizationParametersRef<'_>) -> Option<Blocks
 }
 
 fn read_quantization(
-    place: &str,
+    place: Place<'_>,
     table: &schema::TensorRef<'_>,
     meter: &mut Meter,
 ) -> Result<Option<Quantization>, ImportError> {

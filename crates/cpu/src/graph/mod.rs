@@ -410,6 +410,14 @@ impl Graph<'_> {
         unread.map(Constant::length).max().unwrap_or_default()
     }
 
+    /// Bytes of its constants, and with `all` of those of the graphs that its control flow refers to.
+    pub(crate) fn constant_bytes(&self, all: bool) -> usize {
+        let constants = self.values.iter().filter_map(Value::as_constant);
+        let own: usize = constants.map(Constant::length).sum();
+        let inner = self.control_flow.iter().filter(|_| all).flat_map(|it| &it.graphs);
+        inner.fold(own, |sum, graph| sum.saturating_add(graph.constant_bytes(true)))
+    }
+
     /// For each value how often nodes read it; what the graph gives out counts as well.
     pub(crate) fn reads(&self) -> Vec<usize> {
         let mut reads = vec![0; self.values.len()];

@@ -1,7 +1,7 @@
 //! Lowering all nodes of a graph, several at a time.
 
 use super::{Builder, Draft, lower};
-use crate::graph::{Graph, Node};
+use crate::graph::Node;
 use crate::lock::lock;
 use bytes::Bytes;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
@@ -21,7 +21,7 @@ pub(super) struct Lowered {
 }
 
 /// Constants below this are packed sooner by one thread than helpers are awake.
-const MANY_BYTES: usize = 1 << 20;
+pub(super) const MANY_BYTES: usize = 1 << 20;
 
 /// Most memory for packed weights that is taken at a time.
 const MOST_ROOM: usize = 64 << 20;
@@ -38,7 +38,7 @@ pub(super) fn lower_all(
     saved: Option<&[Bytes]>,
 ) -> Result<Lowered, EngineError> {
     let nodes = &builder.graph.nodes;
-    let bytes = constant_bytes(builder.graph);
+    let bytes = builder.graph.constant_bytes(false);
     let mut alone = Team::alone();
     let team = if bytes < MANY_BYTES || saved.is_some() { &mut alone } else { team };
     let settings = builder.settings;
@@ -169,10 +169,4 @@ impl MemoryLimit for KernelMemory {
 
 fn length(parts: &[&[u8]]) -> usize {
     parts.iter().map(|part| part.len()).sum()
-}
-
-/// Bytes of all constants.
-fn constant_bytes(graph: &Graph<'_>) -> usize {
-    let constants = graph.values.iter().filter_map(|value| value.as_constant());
-    constants.map(|constant| constant.length()).sum()
 }

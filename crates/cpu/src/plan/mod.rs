@@ -124,6 +124,12 @@ struct Output {
 }
 
 impl Plan {
+    /// Whether a graph, or one within it, has so many constants that threads share the work of lowering it, if none of its
+    /// weights were saved: for others no thread needs to be there.
+    pub(crate) fn shares_lowering(graph: &Graph<'_>) -> bool {
+        graph.constant_bytes(true) >= lowering::MANY_BYTES
+    }
+
     /// Lowers a graph. `saved` are the weights that were packed by another plan for it.
     pub(crate) fn new(
         mut graph: Graph<'_>,
@@ -198,6 +204,11 @@ impl Plan {
             steps.extend(plan.describe(number));
         }
         steps
+    }
+
+    /// Whether an execution takes no longer than waking a thread does, so far as is known.
+    pub(crate) fn is_small(&self) -> bool {
+        self.is_small
     }
 
     /// Counts what its executions take.

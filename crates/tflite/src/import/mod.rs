@@ -107,12 +107,16 @@ type Imported<T = ()> = Result<T, Reason>;
 /// are given others than the example's, which is 1 for most of them: a window is wider than that.
 pub(crate) fn import(file: &mut File<'_>, stored: &Stored) -> Result<Import, ImportError> {
     let outcome = import_as_declared(file, stored);
+    // Whoever prepares the model validates it; here that only matters where there is a choice.
+    if !file.leaves_lengths_open() {
+        return outcome;
+    }
     let is_usable = match &outcome {
         Ok(import) => nnhal_ops::validate(&import.model, HalVersion::LATEST).is_ok(),
         Err(ImportError::Unsupported { .. }) => false,
         Err(_) => true,
     };
-    if is_usable || !file.leaves_lengths_open() {
+    if is_usable {
         return outcome;
     }
     let open = file.open_lengths();

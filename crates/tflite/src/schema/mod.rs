@@ -3,7 +3,6 @@
 //! Reading is checked at every step: an offset, length or string that the file does not hold gives
 //! an error where it is followed. There are writers as well, of which tests and graphs that are described make files.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 #[allow(
@@ -31,14 +30,16 @@ pub use generated::tflite::*;
 pub(crate) fn operator_names() -> impl Iterator<Item = (i32, &'static str)> {
     let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
     let lines = operators.map_or("", |(_, rest)| rest).lines();
-    lines
-        .take_while(|line| *line != "}")
-        .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
-        .filter_map(|(name, number)| Some((number.parse().ok()?, name)))
+    lines.take_while(|line| *line != "}").filter_map(|line| {
+        let (name, number) = line.trim_start().split_once(' ')?;
+        let number = number.strip_prefix("= ")?.trim_end_matches(',');
+        Some((number.parse().ok()?, name))
+    })
 }
 
 /// The name of a builtin operator's code in the schema.
 pub(crate) fn operator_name(code: i32) -> &'static str {
-    static NAMES: LazyLock<HashMap<i32, &str>> = LazyLock::new(|| operator_names().collect());
-    NAMES.get(&code).copied().unwrap_or("?")
+    static NAMES: LazyLock<Vec<(i32, &str)>> = LazyLock::new(|| operator_names().collect());
+    let known = NAMES.iter().find(|(known, _)| *known == code);
+    known.map_or("?", |(_, name)| *name)
 }

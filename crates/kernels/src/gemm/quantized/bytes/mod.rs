@@ -18,10 +18,9 @@ use crate::preparation::PackedValues;
 use crate::quantization::{Activations, Weights};
 use crate::requantize::{Form, LANES, Requantization};
 use crate::team::Pace;
-use crate::vector::Isa;
 use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
 use bytemuck::{Pod, Zeroable};
-use chunks::{Chunks, MOST_STEPS};
+use chunks::{Chunks, MOST_READ, MOST_STEPS};
 use std::ops::Range;
 
 /// Rows of a vector.
@@ -39,6 +38,7 @@ const MOST_ROWS: usize = PANELS * PANEL_ROWS;
 /// Steps of a panel that are multiplied by all channels of a block before the next ones are, so that they stay in the
 /// first cache.
 const PIECE_STEPS: usize = 112;
+const _: () = assert!(PIECE_STEPS <= MOST_READ && PIECE_STEPS * STEP_BYTES <= u16::MAX as usize);
 /// Channels that are computed together.
 const BLOCK: usize = 32;
 /// Weights that are packed so, at most: the search for chunks takes some time.
@@ -113,24 +113,25 @@ pub(crate) struct SumsOfRows<'a> {
 /// zeros at its end.
 fn read(source: &Source<'_>, channel: usize, steps: Range<usize>, to: &mut Vec<[i16; DEPTH]>) {
     let run_steps = source.run_bytes.div_ceil(DEPTH);
-    let Weights { signedness, zero_point, .. } = source.weights;
-    let centred = |byte: u8| signedness.centred(zero_point, byte);
-    to.clear();
-    let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps);
-    while to.len() < steps.len() {
-        let count = (run_steps - at).min(steps.len() - to.len());
-        let bytes = at * DEPTH..source.run_bytes.min((at + count) * DEPTH);
-        let run_weights = &source.run(channel, run)[bytes];
-        let (fours, rest) = run_weights.as_chunks::<DEPTH>();
-        to.extend(fours.iter().map(|four| four.map(centred)));
-        if !rest.is_empty() {
-            let mut four = [0; DEPTH];
-            for (weight, byte) in four.iter_mut().zip(rest) {
-                *weight = centred(*byte);
-            }
-            to.push(four);
+    let Weights { signedness, .. } = source.weights;
+    #[allow(clippy::cast_possible_truncation)] // It has 9 bits.
+    let zero_point = source.weights.signed_zero_point() as i16;
+    // In vectors, as compilers make them of this.
+    let centre = |to: &mut [i16], bytes: &[u8]| {
+        for (to, byte) in to.iter_mut().zip(bytes) {
+            *to = i16::from((byte ^ signedness.flip()).cast_signed()).wrapping_sub(zero_point);
         }
-        (run, at) = (run + 1, 0);
+    };
+    to.clear();
+    to.resize(steps.len(), [0; DEPTH]);
+    let mut to = &mut to[..];
+    let (mut run, mut at) = (steps.start / run_steps, steps.start % run_steps);
+    while !to.is_empty() {
+        let count = (run_steps - at).min(to.len());
+        let bytes = at * DEPTH..source.run_bytes.min((at + count) * DEPTH);
+        let (of_run, rest) = to.split_at_mut(count);
+        centre(of_run.as_flattened_mut(), &source.run(channel, run)[bytes]);
+        (to, run, at) = (rest, run + 1, 0);
     }
 }
 
@@ -185,9 +186,12 @@ impl ByteMatrix {
         let mut packed = Vec::new();
         let mut counts: Vec<u16> = Vec::new();
         let sizes = preparation.derive(2, |sizes: &mut [u64], pace| {
-            let size = choose_size(source, steps);
+            // SAFETY: the processor has AVX2, as the instruction set says.
+            let size = unsafe { choose_size(source, steps) };
             let most = COST_OF_WORDS * steps * channels;
-            if size > 0 && pack(source, steps, size, most, (&mut packed, &mut counts), pace) {
+            let to = (&mut packed, &mut counts);
+            // SAFETY: as above.
+            if size > 0 && unsafe { pack(source, steps, size, most, to, pace) } {
                 sizes.copy_from_slice(&[size as u64, packed.len() as u64]);
             }
         })?;
@@ -412,20 +416,27 @@ impl ByteMatrix {
     }
 }
 
-/// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers.
-fn choose_size(source: &Source<'_>, steps: usize) -> usize {
-    let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
-    let isa = Isa::of(InstructionSet::Avx2);
+/// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers, or there is no
+/// memory for some.
+///
+/// # Safety
+/// The processor has AVX2.
+unsafe fn choose_size(source: &Source<'_>, steps: usize) -> usize {
+    let (mut chunks, mut weights, mut packed) = (Chunks::default(), Vec::new(), Vec::new());
     let Some(piece) = pieces(steps).next() else { return 0 };
     let (mut words, mut costs) = (0, [0; MOST_STEPS]);
     for channel in (0..source.channels).step_by(source.channels.div_ceil(SAMPLES)) {
         read(source, channel, piece.clone(), &mut weights);
         words += COST_OF_WORDS * piece.len();
+        // SAFETY: the caller's promise.
+        let count = unsafe { chunks.read(&weights) };
         // Chunks of one step need no search.
-        costs[0] += chunks.read(&weights, isa) * COSTS[0];
+        costs[0] += count * COSTS[0];
         for size in 2..=MOST_STEPS {
-            chunks.fill(size, isa);
-            costs[size - 1] += chunks.steps().len() / size * COSTS[size - 1];
+            packed.clear();
+            // SAFETY: the caller's promise.
+            let Ok(count) = (unsafe { chunks.fill(size, &mut packed) }) else { return 0 };
+            costs[size - 1] += count * COSTS[size - 1];
         }
     }
     let least = costs.into_iter().zip(1..).min();
@@ -433,7 +444,10 @@ fn choose_size(source: &Source<'_>, steps: usize) -> usize {
 }
 
 /// Packs the chunks of all blocks and pieces, and counts those of each channel; false if they take more than `most`.
-fn pack(
+///
+/// # Safety
+/// The processor has AVX2.
+unsafe fn pack(
     source: &Source<'_>,
     steps: usize,
     size: usize,
@@ -442,7 +456,6 @@ fn pack(
     pace: &mut Pace<'_>,
 ) -> bool {
     let (mut chunks, mut weights) = (Chunks::default(), Vec::new());
-    let isa = Isa::of(InstructionSet::Avx2);
     let mut all = 0;
     // Of a block and a piece: the bytes of all channels, and which of them are each channel's.
     let (mut block_bytes, mut ranges) = (Vec::new(), Vec::new());
@@ -456,10 +469,13 @@ fn pack(
                     return false;
                 }
                 read(source, channel, piece.clone(), &mut weights);
-                chunks.read(&weights, isa);
-                chunks.fill(size, isa);
                 let start = block_bytes.len();
-                if !append(&chunks, size, &mut block_bytes) {
+                // SAFETY: the caller's promise.
+                let filled = unsafe {
+                    chunks.read(&weights);
+                    chunks.fill(size, &mut block_bytes)
+                };
+                if filled.is_err() {
                     return false;
                 }
                 ranges.push(start..block_bytes.len());
@@ -483,26 +499,6 @@ fn pack(
             for range in ranges.drain(..) {
                 packed.extend_from_slice(&block_bytes[range]);
             }
-        }
-    }
-    true
-}
-
-/// Appends the bytes of chunks of this many steps; false if there is no memory for them.
-fn append(chunks: &Chunks, size: usize, to: &mut Vec<u8>) -> bool {
-    let mut steps = chunks.steps();
-    let (start, count) = (to.len(), steps.len() * PACKED_STEP);
-    if to.try_reserve(count).is_err() {
-        return false;
-    }
-    to.resize(start + count, 0);
-    for chunk in to[start..].chunks_exact_mut(size * PACKED_STEP) {
-        let (weights, places) = chunk.split_at_mut(size * DEPTH);
-        let parts = weights.as_chunks_mut().0.iter_mut().zip(places.as_chunks_mut().0);
-        for ((weights, place), step) in parts.zip(&mut steps) {
-            *weights = step.weights.map(i8::cast_unsigned);
-            let bytes = usize::from(step.place) * STEP_BYTES;
-            *place = u16::try_from(bytes).unwrap_or(0).to_le_bytes();
         }
     }
     true
