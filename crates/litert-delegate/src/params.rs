@@ -591,11 +591,9 @@ fn table(operator: B, params: &Params<'_>) -> Option<Option<O>> {
         }
         B::FakeQuant => {
             let FakeQuant { min, max, num_bits, narrow_range } = p.read()?;
-            // The file's table has no such flag here: hosts refuse it too.
-            if narrow_range != 0 {
-                return None;
-            }
-            O::FakeQuantOptions(Box::new(FakeQuantOptions { min, max, num_bits }))
+            let narrow_range = narrow_range != 0;
+            let options = FakeQuantOptions { min, max, num_bits, narrow_range };
+            O::FakeQuantOptions(Box::new(options))
         }
         _ => return Some(None),
     }))

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::model::{Imported, Model, Source, narrow_shapes, read_constant};
 use crate::tensor::Tensor;
-use nnhal_hal::Memory;
+use nnhal_tflite::graph::Stored;
 use nnhal_tflite::{FileDescription, SubgraphDescription};
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelFile {
-    memory: Memory,
+    stored: Stored,
     path: Option<PathBuf>,
     description: FileDescription,
 }
@@ -33,8 +33,8 @@ impl Model {
     /// # Errors
     /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.
     pub fn file(&self) -> Result<ModelFile> {
-        let (memory, path) = self.read_from().ok_or(Error::NotAFile)?;
-        ModelFile::of(memory, path)
+        let (stored, path) = self.read_from().ok_or(Error::NotAFile)?;
+        ModelFile::of(stored, path)
     }
 }
 
@@ -44,13 +44,13 @@ impl ModelFile {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, or is no model.
     pub fn open<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
-        let (memory, path) = source.into().open()?;
-        Self::of(memory, path)
+        let (stored, path) = source.into().open()?;
+        Self::of(stored, path)
     }
 
-    pub(crate) fn of(memory: Memory, path: Option<PathBuf>) -> Result<Self> {
-        match nnhal_tflite::describe_memory(&memory) {
-            Ok(description) => Ok(Self { memory, path, description }),
+    pub(crate) fn of(stored: Stored, path: Option<PathBuf>) -> Result<Self> {
+        match nnhal_tflite::describe_stored(&stored) {
+            Ok(description) => Ok(Self { stored, path, description }),
             Err(source) => Err(Error::Import { path, source }),
         }
     }
@@ -86,7 +86,7 @@ impl ModelFile {
     /// # Errors
     /// As [`Model::constant`], and [`Error::Elements`] where elements share bytes.
     pub fn constant(&self, info: &TensorInfo) -> Result<Tensor> {
-        read_constant(&self.memory, info)
+        read_constant(&self.stored, info)
     }
 
     /// The model that a subgraph is, with these shapes of its inputs, see
@@ -100,7 +100,7 @@ impl ModelFile {
         shapes: &[Option<Vec<usize>>],
         is_strict: bool,
     ) -> Result<Model> {
-        let file = (self.memory.clone().into(), self.path.clone());
+        let file = (self.stored.clone(), self.path.clone());
         let (shapes, may_contradict) = (narrow_shapes(shapes)?, !is_strict);
         Model::import(file, Imported { shapes, may_contradict, subgraph, ..Imported::default() })
     }

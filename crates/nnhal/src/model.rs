@@ -24,7 +24,7 @@ const LABELS_LIMIT: u64 = 64 << 20;
 /// Where a model comes from: a path, the bytes of a file, or memory that has them.
 #[derive(Debug)]
 pub enum Source<'a> {
-    /// A file. Large constants stay in it, and are read when the model is prepared.
+    /// A file. Large constants stay in it, or in files beside it that it names, and are read when the model is prepared.
     Path(PathBuf),
     /// What a file holds; it is copied.
     Bytes(&'a [u8]),
@@ -33,18 +33,20 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// The file as memory, and its path if it has one.
-    pub(crate) fn open(self) -> Result<(Memory, Option<PathBuf>)> {
-        let (memory, path) = match self {
-            Self::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
-            Self::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
-            Self::Memory(memory) => (Ok(memory), None),
+    /// The file as memory, with the files beside it that hold constants of it, and its path if it has one.
+    pub(crate) fn open(self) -> Result<(Stored, Option<PathBuf>)> {
+        let (stored, path) = match self {
+            Self::Path(path) => (nnhal_tflite::open_file(&path), Some(path)),
+            Self::Bytes(bytes) => {
+                (Memory::from_bytes(bytes).map(Into::into).map_err(Into::into), None)
+            }
+            Self::Memory(memory) => (Ok(memory.into()), None),
         };
-        match memory {
+        match stored {
             Err(ImportError::Memory(MemoryError::Empty { .. })) => {
                 Err(Error::Import { path, source: ImportError::Format("it is empty".into()) })
             }
-            Ok(memory) => Ok((memory, path)),
+            Ok(stored) => Ok((stored, path)),
             Err(source) => Err(Error::Import { path, source }),
         }
     }
@@ -63,7 +65,7 @@ pub(crate) fn narrow_shapes(shapes: &[Option<Vec<usize>>]) -> Result<Vec<Option<
 }
 
 /// The value of a constant of a file.
-pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo) -> Result<Tensor> {
+pub(crate) fn read_constant(file: &Stored, info: &TensorInfo) -> Result<Tensor> {
     let stored = info.stored.as_ref().filter(|_| info.sparsity.is_none());
     let stored = stored.ok_or_else(|| Error::no_constant(info.index))?;
     // Looked at first, so that nothing is allocated for a file that claims too much.
@@ -71,7 +73,7 @@ pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo) -> Result<Tensor
         let (data_type, shape) = (info.data_type, info.example_shape.clone());
         return Err(Error::Elements { data_type, shape, found: stored.len() });
     }
-    let bytes = memory.view()?.read_to_vec(stored.start as u64, stored.len() as u64)?;
+    let bytes = file.read(stored)?;
     let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
     Ok(tensor.with_quantization(info.quantization()))
 }
@@ -183,8 +185,7 @@ impl Model {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
-        let (memory, path) = source.into().open()?;
-        Self::import((memory.into(), path), Imported::default())
+        Self::import(source.into().open()?, Imported::default())
     }
 
     /// Reads the part of a `.tflite` file that one of its signatures names: it may be another subgraph
@@ -194,12 +195,12 @@ impl Model {
     /// As [`Model::load`]; [`Error::NotFound`]: the file has no such signature.
     pub fn load_signature<'a>(source: impl Into<Source<'a>>, name: &str) -> Result<Self> {
         let file = source.into().open()?;
-        let described = match nnhal_tflite::describe_memory(&file.0) {
+        let described = match nnhal_tflite::describe_memory(&file.0.tables) {
             Ok(described) => described,
             Err(source) => return Err(Error::Import { path: file.1, source }),
         };
         let subgraph = subgraph_of(name, &described.signatures)?;
-        Self::import((file.0.into(), file.1), Imported { subgraph, ..Imported::default() })
+        Self::import(file, Imported { subgraph, ..Imported::default() })
     }
 
     /// What a `.tflite` file says, whether there is a counterpart for its operators or not.
@@ -207,12 +208,12 @@ impl Model {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, or is no model; [`Error::Memory`].
     pub fn describe<'a>(source: impl Into<Source<'a>>) -> Result<FileInfo> {
-        let (memory, path) = source.into().open()?;
-        let description = nnhal_tflite::describe_memory(&memory);
+        let (Stored { tables, .. }, path) = source.into().open()?;
+        let description = nnhal_tflite::describe_memory(&tables);
         Ok(FileInfo {
             description: description.map_err(|source| Error::Import { path, source })?,
-            associated_files: associated::files(&memory)?,
-            size: memory.size(),
+            associated_files: associated::files(&tables)?,
+            size: tables.size(),
         })
     }
 
@@ -550,14 +551,14 @@ impl Model {
     pub fn constant_of(&self, info: &TensorInfo) -> Result<Tensor> {
         let (stored, _) = self.0.file.as_ref().ok_or_else(|| Error::no_constant(info.index))?;
         match Packing::of(info.data_type).filter(|_| info.sparsity.is_none()) {
-            Some(packing) => packing.constant(&stored.tables, info),
-            None => read_constant(&stored.tables, info),
+            Some(packing) => packing.constant(stored, info),
+            None => read_constant(stored, info),
         }
     }
 
-    /// The file that it was loaded from: its tables, and where it is, if it has a path.
-    pub(crate) fn read_from(&self) -> Option<(Memory, Option<PathBuf>)> {
-        self.0.file.clone().map(|(stored, path)| (stored.tables, path))
+    /// The file that it was loaded from, and where it is, if it has a path.
+    pub(crate) fn read_from(&self) -> Option<(Stored, Option<PathBuf>)> {
+        self.0.file.clone()
     }
 
     /// The files that the `.tflite` file carries, in an archive behind the model.

@@ -4,7 +4,7 @@ use crate::data_type::DataType;
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::tensor::Tensor;
-use nnhal_hal::Memory;
+use nnhal_tflite::graph::Stored;
 
 /// How elements are stored of which several share a byte. The first is in the low bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Packing {
     /// # Errors
     /// [`Error::NotFound`]: it is none; [`Error::Elements`]: it has another number of bytes than its shape needs;
     /// [`Error::Memory`].
-    pub(crate) fn constant(self, memory: &Memory, info: &TensorInfo) -> Result<Tensor> {
+    pub(crate) fn constant(self, file: &Stored, info: &TensorInfo) -> Result<Tensor> {
         let stored = info.stored.as_ref().ok_or_else(|| Error::no_constant(info.index))?;
         let data_type = if self.is_signed { DataType::Int8 } else { DataType::Uint8 };
         let shape = info.example_shape.clone();
@@ -57,7 +57,7 @@ impl Packing {
             let data_type = info.data_type;
             return Err(Error::Elements { data_type, shape, found: stored.len() });
         }
-        let bytes = memory.view()?.read_to_vec(stored.start as u64, stored.len() as u64)?;
+        let bytes = file.read(stored)?;
         let mut tensor = Tensor::zeros(data_type, shape)?;
         self.unpack(&bytes, tensor.as_bytes_mut());
         Ok(tensor.with_quantization(info.quantization()))

@@ -23,14 +23,33 @@ const MOST_VARIANTS: usize = 8;
 /// A value for an input: by position, or `(name, value)`.
 #[derive(Debug, Clone)]
 pub struct Input<'a> {
-    name: Option<&'a str>,
+    place: Place<'a>,
     value: TensorView<'a>,
+}
+
+/// Which input a value is for.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    /// The one at the position of the value.
+    Position,
+    Name(&'a str),
+    Index(usize),
+}
+
+impl Place<'_> {
+    fn index(self, position: usize, by_name: &dyn Fn(&str) -> Result<usize>) -> Result<usize> {
+        match self {
+            Self::Position => Ok(position),
+            Self::Name(name) => by_name(name),
+            Self::Index(index) => Ok(index),
+        }
+    }
 }
 
 impl<'a> Input<'a> {
     /// A value for the input with this name, its own or that of a signature.
     pub fn named(name: &'a str, value: impl Into<TensorView<'a>>) -> Self {
-        Self { name: Some(name), value: value.into() }
+        Self { place: Place::Name(name), value: value.into() }
     }
 }
 
@@ -38,7 +57,7 @@ macro_rules! inputs {
     ($([$($generics:tt)*] $Type:ty),*) => {$(
         impl<'a, $($generics)*> From<$Type> for Input<'a> {
             fn from(value: $Type) -> Self {
-                Self { name: None, value: value.into() }
+                Self { place: Place::Position, value: value.into() }
             }
         }
     )*};
@@ -199,7 +218,7 @@ fn feed<'a>(
 ) -> Result<()> {
     runner.begin_inputs();
     for (position, input) in inputs.enumerate() {
-        let index = input.name.map_or(Ok(position), by_name)?;
+        let index = input.place.index(position, by_name)?;
         runner.write_once(index, &input.value)?;
     }
     runner.end_inputs()
@@ -417,7 +436,7 @@ impl Session {
             infos.iter().map(|info| info.example_shape.clone()).collect();
         let mut fits = true;
         for (position, input) in inputs.iter().enumerate() {
-            let index = input.name.map_or(Ok(position), by_name)?;
+            let index = input.place.index(position, by_name)?;
             let (Some(info), Some(shape)) = (infos.get(index), input.value.shape()) else {
                 continue;
             };
@@ -572,8 +591,18 @@ impl SignatureSession<'_> {
         }
     }
 
+    /// Memory for runs, and a stream of its own of a stateful model, as [`Session::runner`]: what is not written stays as it
+    /// was, 0 at first, so that a run need not be given all inputs anew. [`Runner::set_input`] and [`Runner::output`] take the
+    /// signature's names too, where no other signature has another name for the tensor.
+    ///
+    /// # Errors
+    /// Memory cannot be had.
+    pub fn runner(&self) -> Result<Runner> {
+        self.session().runner()
+    }
+
     /// As [`Session::run`], with the signature's names and its outputs alone. Inputs without a name
-    /// are taken in the signature's order.
+    /// are taken in the signature's order. What the signature does not name of the inputs that its subgraph has is 0.
     ///
     /// # Errors
     /// As [`Session::run`].
@@ -590,11 +619,23 @@ impl SignatureSession<'_> {
                 available: names.iter().map(|(name, _)| name.clone()).collect(),
             })
         };
-        let in_order = inputs.into_iter().map(Into::into).enumerate().map(|(at, input)| {
-            let name = input.name.or_else(|| names.get(at).map(|(name, _)| name.as_str()));
-            Input { name, value: input.value }
-        });
-        self.session().with_runner(in_order, &find, |runner| {
+        let mut given = Vec::new();
+        for (at, input) in inputs.into_iter().enumerate() {
+            let Input { place, value } = input.into();
+            let place = match (place, names.get(at)) {
+                (Place::Position, Some((name, _))) => Place::Name(name),
+                (Place::Position, None) => {
+                    return Err(Error::InputCount { found: at + 1, expected: names.len() });
+                }
+                _ => place,
+            };
+            given.push(Input { place, value });
+        }
+        let unnamed = self.unnamed()?;
+        let zeros = unnamed
+            .iter()
+            .map(|(index, zeros)| Input { place: Place::Index(*index), value: zeros.into() });
+        self.session().with_runner(given.into_iter().chain(zeros), &find, |runner| {
             runner.run()?;
             let tensors = outputs.iter().map(|(_, index)| runner.output(*index));
             Ok(Outputs {
@@ -603,5 +644,15 @@ impl SignatureSession<'_> {
                 timing: runner.timing(),
             })
         })
+    }
+
+    /// The inputs that the signature does not name, and the 0 for each.
+    fn unnamed(&self) -> Result<Vec<(usize, Tensor)>> {
+        let is_named = |at: usize| self.signature.inputs.iter().any(|(_, index)| *index == at);
+        let inputs = self.model().inputs().iter().enumerate();
+        let unnamed = inputs.filter(|(at, _)| !is_named(*at));
+        unnamed
+            .map(|(at, info)| Ok((at, Tensor::zeros(info.data_type, info.example_shape.clone())?)))
+            .collect()
     }
 }

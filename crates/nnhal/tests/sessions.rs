@@ -373,6 +373,62 @@ fn a_signature_gives_results_that_are_none_of_the_graph() {
 }
 
 #[test]
+fn constants_in_a_file_beside_the_model_are_found_by_its_path() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/beside/model.tflite");
+    let weights: Vec<f32> = (8_u8..48).map(|it| f32::from(it) / 2.0).collect();
+    let model = Model::load(&path).unwrap();
+    assert_eq!(model.constant(1).unwrap().as_slice::<f32>().unwrap(), weights);
+    let file = nnhal::ModelFile::open(&path).unwrap();
+    let info = &file.tensors(0).unwrap()[1];
+    assert_eq!(file.constant(info).unwrap().as_slice::<f32>().unwrap(), weights);
+    let outputs = model.session(options()).unwrap().run([&[1.0_f32; 40]]).unwrap();
+    let expected: Vec<f32> = weights.iter().map(|it| it + 1.0).collect();
+    assert_eq!(outputs[0].as_slice::<f32>().unwrap(), expected);
+    let error = Model::load(&std::fs::read(&path).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("it is in \"weights.bin\", a file beside the model's"), "{error}");
+}
+
+/// As LiteRT has it: memory of an input is 0 until it is written, and stays as it is between runs.
+#[test]
+fn inputs_that_a_signature_does_not_name_are_0() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/signature_of_one_input.tflite");
+    let session = Model::load(file).unwrap().session(options()).unwrap();
+    let signature = session.signature("serve").unwrap();
+    let (x, w) = ([1.0_f32, -2.0, 3.0, -4.0], [10.0_f32; 4]);
+    // What another run gave the unnamed input is not seen.
+    session.run([("a", &x), ("b", &w)]).unwrap();
+    for outputs in [signature.run([("x", &x)]).unwrap(), signature.run([&x]).unwrap()] {
+        assert_eq!(outputs["y"].as_slice::<f32>().unwrap(), x);
+        assert_eq!(outputs["r"].as_slice::<f32>().unwrap(), [1.0, 0.0, 3.0, 0.0]);
+    }
+    let missing = signature.run(<[&[f32]; 0]>::default()).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }), "{missing}");
+    let too_many = signature.run([&x, &w]).unwrap_err();
+    assert!(matches!(too_many, Error::InputCount { found: 2, expected: 1 }), "{too_many}");
+}
+
+#[test]
+fn a_runner_of_a_signature_keeps_inputs_between_runs() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sum_and_relu.tflite");
+    let session = Model::load(file).unwrap().session(options()).unwrap();
+    let mut runner = session.signature("serve").unwrap().runner().unwrap();
+    let mut sum = |name: &str, value: f32| {
+        runner.set_input(name, &[value; 4]).unwrap();
+        runner.run().unwrap();
+        runner.output("y").unwrap().to_f32()
+    };
+    assert_eq!(sum("x", 2.0), [2.0; 4]);
+    assert_eq!(sum("w", 5.0), [7.0; 4]);
+    assert_eq!(sum("x", 1.0), [6.0; 4]);
+    // Of another subgraph of the file, too.
+    let session = Model::load(SIGNATURES).unwrap().session(options()).unwrap();
+    let other = session.signature("get").unwrap();
+    let mut runner = other.runner().unwrap();
+    runner.run().unwrap();
+    assert_eq!(runner.output(0).unwrap(), other.run([&[0.0_f32; 6]]).unwrap()[0]);
+}
+
+#[test]
 fn a_resize_that_an_operator_cannot_follow_is_refused_with_its_name() {
     let model = Model::load(digits("digits_float32.tflite")).unwrap();
     let wanted = [Some(vec![3, 8, 8, 1])];

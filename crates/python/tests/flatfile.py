@@ -120,11 +120,26 @@ def sum_and_relu(outputs, inputs=(("x", 0), ("w", 1)), signature=None):
     """y = a + b, r = the greater of y and 0, of float32 [1, 4]: tensors 0 to 3. The graph gives r only; the signature
     `serve` has whatever is named.
 
-    crates/nnhal/tests/data/sum_and_relu.tflite is this with outputs y and r."""
+    crates/nnhal/tests/data/sum_and_relu.tflite is this with outputs y and r, signature_of_one_input.tflite with x alone as
+    input besides."""
     tensors = [tensor(name, [1, 4], signature=signature) for name in ("a", "b", "y", "r")]
     signatures = [Table(_0=_names(inputs), _1=_names(outputs), _2="serve")]
     operators = [(0, [0, 1], [2], ("B", 11), Table()), (1, [2], [3], None, None)]
     return model([ADD, RELU], tensors, [0, 1], [3], operators, signatures=signatures)
+
+
+def beside():
+    """y = x + w of 40 floats: the model, and the file `weights.bin` in which w are the numbers from the eighth on.
+
+    crates/nnhal/tests/data/beside has both."""
+    weights = Table(_0=[40], _3="w", _10=("I", 1 << 31))
+    external = Table(_0=("I", 1 << 31), _1=("I", 0), _2=("Q", 32), _3=("Q", 160))
+    codes = [Table(_0=("b", ADD), _2=("i", 1), _3=("i", ADD))]
+    operators = [Table(_0=("I", 0), _1=[0, 1], _2=[2], _3=("B", 11), _4=Table())]
+    graph = Table(_0=[tensor("x", [40]), weights, tensor("y", [40])], _1=[0], _2=[2], _3=operators)
+    groups = [Table(_0="weights.bin")]
+    root = Table(_0=("I", 3), _1=codes, _2=[graph], _4=[Table()], _8=groups, _9=[external])
+    return file(root), struct.pack("<48f", *(number / 2 for number in range(48)))
 
 
 def of_all_types():

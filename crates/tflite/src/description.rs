@@ -39,7 +39,7 @@ pub struct TensorDescription {
     pub is_variable: bool,
     /// How a sparse constant is stored.
     pub sparsity: Option<Sparsity>,
-    /// Of a constant: where its stored bytes are in the file.
+    /// Of a constant: where its stored bytes are, which [`Stored::read`](crate::graph::Stored::read) reads.
     pub stored: Option<Range<usize>>,
 }
 

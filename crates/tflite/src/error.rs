@@ -8,8 +8,10 @@ pub(crate) const NO_OPERATION: &str = "the HAL has no such operation";
 /// For operators that the schema does not have.
 pub(crate) const NEWER: &str = "the operator is newer than this program";
 
-/// Reasons that an operator is refused for whatever its inputs are.
-pub(crate) const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
+/// Whether an operator is refused for this reason whatever its inputs are. More may follow the reason.
+pub(crate) fn is_own_reason(reason: &str) -> bool {
+    [NO_OPERATION, NEWER].iter().any(|own| reason.starts_with(own))
+}
 
 /// Why a file could not be imported.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +107,7 @@ impl UnsupportedOperator {
     /// Whether there is nothing for the operator whatever its inputs are. Another one may have a
     /// counterpart for inputs of other shapes.
     pub fn is_unknown(&self) -> bool {
-        OWN_REASONS.contains(&&*self.reason)
+        is_own_reason(&self.reason)
     }
 }
 

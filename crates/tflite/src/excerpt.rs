@@ -111,6 +111,11 @@ impl Excerpt {
         self.bytes.len().saturating_add(usize::try_from(outside).unwrap_or(usize::MAX))
     }
 
+    /// How much memory there is beside the file.
+    pub(crate) fn outside_count(&self) -> usize {
+        self.outside.len()
+    }
+
     /// Whether there are such bytes, in the file or outside.
     pub(crate) fn holds(&self, range: &Range<usize>) -> bool {
         range.end <= self.bytes.len() || self.place(range).is_some_and(|(pool, _)| pool > 0)

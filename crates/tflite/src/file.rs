@@ -3,8 +3,11 @@
 use crate::ImportOptions;
 use crate::error::{ImportError, Reason, Shown, beginning};
 use crate::excerpt::Excerpt;
+use crate::external::{self, ExternalBuffers};
+use crate::reading::{CUT_OFF, Meter, Place, malformed};
 use crate::schema::{self, BuiltinOperator, TensorType};
 use planus::ReadAsRoot;
+use planus::errors::ErrorKind;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
@@ -104,14 +107,18 @@ pub(crate) struct Tensor<'a> {
     pub(crate) shape: Vec<u32>,
     /// Whether the file has a shape at all: without, even the rank is open.
     pub(crate) has_shape: bool,
+    /// Whether the file says that it is a scalar, whatever is chosen for an input.
+    pub(crate) is_scalar: bool,
     /// The shape with `None` where it is not known, if the file has one.
     pub(crate) signature: Option<Vec<Option<u32>>>,
     /// The same as the file has it, whatever becomes of `signature`.
     pub(crate) declared: Option<Vec<Option<u32>>>,
     pub(crate) buffer: usize,
     pub(crate) quantization: Option<Quantization>,
-    /// Whether it is quantized in a way that [`Quantization`] does not describe.
-    pub(crate) has_other_quantization: bool,
+    /// The way in which it is quantized, if [`Quantization`] does not describe it: a table of the format.
+    pub(crate) other_quantization: Option<Cow<'static, str>>,
+    /// Why the value is not there, of a constant in another file.
+    pub(crate) elsewhere: Option<Rc<str>>,
     /// Its scales, if it has one for each block of elements.
     pub(crate) blocks: Option<Blocks>,
     pub(crate) is_variable: bool,
@@ -162,96 +169,6 @@ pub(crate) struct Signature {
     pub(crate) outputs: Vec<(String, usize)>,
 }
 
-/// Bounds what is made out of a file: vectors of a hostile one may all share the same bytes.
-struct Meter {
-    left: usize,
-}
-
-/// Elements read out for each byte of the file. Real files share a few vectors.
-const ELEMENTS_PER_BYTE: usize = 16;
-/// Elements that any file may have.
-const ELEMENTS_AT_LEAST: usize = 1 << 16;
-
-impl Meter {
-    fn take(&mut self, count: usize) -> Result<(), ImportError> {
-        match self.left.checked_sub(count) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => Err(ImportError::Format("its parts are more than the file can hold".into())),
-        }
-    }
-}
-
-/// What is wrong somewhere: an error of the FlatBuffers runtime, or a sentence.
-trait Cause {
-    fn sentence(self) -> String;
-}
-
-impl Cause for planus::Error {
-    fn sentence(self) -> String {
-        use planus::errors::ErrorKind as K;
-        match self.error_kind {
-            K::InvalidOffset | K::InvalidLength => format!("{self}; {CUT_OFF}"),
-            _ => self.to_string(),
-        }
-    }
-}
-
-impl Cause for String {
-    fn sentence(self) -> String {
-        self
-    }
-}
-
-impl Cause for &str {
-    fn sentence(self) -> String {
-        self.to_owned()
-    }
-}
-
-/// Why a file refers to what is not in it.
-const CUT_OFF: &str = "the file is damaged, or was cut off as by a download that did not finish";
-
-/// Adds the place to what is wrong. It is written out once something is.
-fn malformed<E: Cause, P: fmt::Display>(place: P) -> impl FnOnce(E) -> ImportError {
-    move |error| ImportError::Malformed { place: place.to_string(), what: error.sentence() }
-}
-
-/// A part of a file, within another one.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    within: Option<&'a Place<'a>>,
-    what: &'a str,
-    index: Option<usize>,
-}
-
-impl<'a> Place<'a> {
-    /// This number of those that are called so.
-    fn numbered(what: &'a str, index: usize) -> Self {
-        Self { within: None, what, index: Some(index) }
-    }
-
-    /// A part of this one, with a number if there are several.
-    fn part<'b>(&'b self, what: &'b str, index: Option<usize>) -> Place<'b>
-    where
-        'a: 'b,
-    {
-        Place { within: Some(self), what, index }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(within) = self.within {
-            write!(formatter, "{within}, ")?;
-        }
-        formatter.write_str(self.what)?;
-        self.index.map_or(Ok(()), |index| write!(formatter, " {index}"))
-    }
-}
-
 impl<'a> File<'a> {
     /// Reads the tables of a file.
     pub(crate) fn read(excerpt: &'a Excerpt) -> Result<Self, ImportError> {
@@ -261,10 +178,11 @@ impl<'a> File<'a> {
         if version != 3 {
             return Err(ImportError::Format(format!("schema version {version}, expected 3")));
         }
-        let mut meter =
-            Meter { left: bytes.len().saturating_mul(ELEMENTS_PER_BYTE).max(ELEMENTS_AT_LEAST) };
+        let mut meter = Meter::of(bytes);
         let operator_codes = read_operator_codes(&model, &mut meter)?;
-        let buffers = read_buffers(&model, excerpt, &mut meter)?;
+        let mut buffers = read_buffers(&model, excerpt, &mut meter)?;
+        let external = external::read(&model, excerpt, &mut buffers, &mut meter)?;
+        let stored = (&*buffers, &external);
         let mut graphs = Vec::new();
         for (index, table) in
             model.subgraphs().map_err(malformed("subgraphs"))?.into_iter().flatten().enumerate()
@@ -272,7 +190,7 @@ impl<'a> File<'a> {
             let place = Place::numbered("subgraph", index);
             meter.take(1)?;
             let table = table.map_err(malformed(place))?;
-            graphs.push(read_graph(place, &table, &operator_codes, buffers.len(), &mut meter)?);
+            graphs.push(read_graph(place, &table, &operator_codes, stored, &mut meter)?);
         }
         if graphs.is_empty() {
             return Err(ImportError::Format("it has no subgraph".into()));
@@ -490,7 +408,7 @@ fn read_graph<'a>(
     place: Place<'_>,
     table: &schema::SubGraphRef<'a>,
     codes: &[OperatorCode],
-    buffer_count: usize,
+    stored: (&[Buffer], &ExternalBuffers),
     meter: &mut Meter,
 ) -> Result<Graph<'a>, ImportError> {
     let mut tensors = Vec::new();
@@ -499,7 +417,7 @@ fn read_graph<'a>(
     {
         let place = place.part("tensor", Some(index));
         let tensor = tensor.map_err(malformed(place))?;
-        tensors.push(read_tensor(place, &tensor, buffer_count, meter)?);
+        tensors.push(read_tensor(place, &tensor, stored, meter)?);
     }
     let count = tensors.len();
     let mut operators = Vec::new();
@@ -574,7 +492,7 @@ fn read_operator<'a>(
 fn read_tensor<'a>(
     place: Place<'_>,
     table: &schema::TensorRef<'a>,
-    buffer_count: usize,
+    stored: (&[Buffer], &ExternalBuffers),
     meter: &mut Meter,
 ) -> Result<Tensor<'a>, ImportError> {
     meter.take(1)?;
@@ -586,9 +504,6 @@ fn read_tensor<'a>(
     }
     let shape = lengths(shape, meter)?;
     let quantization = table.quantization().map_err(malformed(place))?;
-    // A tag that is newer than the schema is an error here, and another way all the same.
-    let has_other_quantization =
-        quantization.is_some_and(|quantization| !matches!(quantization.details(), Ok(None)));
     let signature = lengths(table.shape_signature().map_err(malformed(place))?, meter)?;
     let shape = shape
         .into_iter()
@@ -602,18 +517,17 @@ fn read_tensor<'a>(
         )));
     }
     let signature = Some(signature).filter(|signature| !signature.is_empty());
-    let buffer = table.buffer().map_err(malformed(place))? as usize;
-    if buffer >= buffer_count.max(1) {
-        return Err(malformed(place)(format!("there is no buffer {buffer}, only {buffer_count}")));
-    }
+    let (buffer, elsewhere) = read_place(place, table, stored)?;
     let name = table.name().map_err(malformed(place))?.unwrap_or_default();
     meter.take(name.len())?;
     Ok(Tensor {
         name: name.to_owned(),
         type_code: table.type_().map_err(malformed(place))?,
+        is_scalar: has_shape && shape.is_empty(),
         shape,
         has_shape,
-        has_other_quantization,
+        other_quantization: quantization.and_then(|it| other_quantization(&it)),
+        elsewhere,
         blocks: quantization.and_then(|it| blocks(&it)),
         declared: signature.clone(),
         signature,
@@ -621,6 +535,50 @@ fn read_tensor<'a>(
         quantization: read_quantization(place, table, meter)?,
         is_variable: table.is_variable().map_err(malformed(place))?,
         sparsity: table.sparsity().map_err(malformed(place))?,
+    })
+}
+
+/// The buffer of a tensor's value, and why that is not there, if it is in another file.
+fn read_place(
+    place: Place<'_>,
+    table: &schema::TensorRef<'_>,
+    (buffers, external): (&[Buffer], &ExternalBuffers),
+) -> Result<(usize, Option<Rc<str>>), ImportError> {
+    let buffer = table.buffer().map_err(malformed(place))? as usize;
+    let own = buffers.get(buffer);
+    if own.is_none() && buffer > 0 {
+        let count = buffers.len();
+        return Err(malformed(place)(format!("there is no buffer {buffer}, only {count}")));
+    }
+    let id = table.external_buffer().map_err(malformed(place))?;
+    if id == 0 {
+        return Ok((buffer, None));
+    }
+    if buffer > 0 && own.is_some_and(|own| !own.is_empty()) {
+        return Err(malformed(place)("it has a buffer and an external buffer, expected one"));
+    }
+    match external.get(&id) {
+        Some(Ok(buffer)) => Ok((*buffer, None)),
+        Some(Err(why)) => Ok((0, Some(Rc::clone(why)))),
+        None => Err(malformed(place)(format!("there is no external buffer {id}"))),
+    }
+}
+
+/// The table that says how a tensor is quantized, where its own scales and zero points do not.
+fn other_quantization(
+    quantization: &schema::QuantizationParametersRef<'_>,
+) -> Option<Cow<'static, str>> {
+    use schema::QuantizationDetailsRef as Details;
+    Some(match quantization.details() {
+        Ok(details) => match details? {
+            Details::CustomQuantization(_) => "CustomQuantization".into(),
+            Details::BlockwiseQuantization(_) => "BlockwiseQuantization".into(),
+            Details::MultiAxisQuantization(_) => "MultiAxisQuantization".into(),
+        },
+        Err(planus::Error { error_kind: ErrorKind::UnknownUnionTag { tag }, .. }) => {
+            format!("QuantizationDetails {tag}, which is newer than this program").into()
+        }
+        Err(error) => format!("QuantizationDetails that cannot be read: {error}").into(),
     })
 }
 
@@ -679,11 +637,11 @@ fn read_metadata(
     for (index, table) in
         model.metadata().map_err(malformed("metadata"))?.into_iter().flatten().enumerate()
     {
-        let place = format!("metadata {index}");
-        let table = table.map_err(malformed(&*place))?;
-        let name = table.name().map_err(malformed(&*place))?.unwrap_or_default();
+        let place = Place::numbered("metadata", index);
+        let table = table.map_err(malformed(place))?;
+        let name = table.name().map_err(malformed(place))?.unwrap_or_default();
         meter.take(1 + name.len())?;
-        let buffer = table.buffer().map_err(malformed(&*place))? as usize;
+        let buffer = table.buffer().map_err(malformed(place))? as usize;
         let Some(stored) = buffers.get(buffer) else {
             return Err(malformed(place)(format!("there is no buffer {buffer}")));
         };
@@ -701,29 +659,28 @@ fn read_signatures(
     for (index, table) in
         model.signature_defs().map_err(malformed("signatures"))?.into_iter().flatten().enumerate()
     {
-        let place = format!("signature {index}");
+        let place = Place::numbered("signature", index);
         meter.take(1)?;
-        let table = table.map_err(malformed(&*place))?;
-        let graph = table.subgraph_index().map_err(malformed(&*place))? as usize;
+        let table = table.map_err(malformed(place))?;
+        let graph = table.subgraph_index().map_err(malformed(place))? as usize;
         let Some(tensors) = graphs.get(graph).map(|graph| graph.tensors.len()) else {
             return Err(malformed(place)(format!("there is no subgraph {graph}")));
         };
         let mut names = |maps: planus::Result<Option<planus::Vector<'_, _>>>| {
             let mut names = Vec::new();
-            for map in maps.map_err(malformed(&*place))?.into_iter().flatten() {
-                let map: schema::TensorMapRef<'_> =
-                    planus::Result::map_err(map, malformed(&*place))?;
-                let name = map.name().map_err(malformed(&*place))?.unwrap_or_default();
+            for map in maps.map_err(malformed(place))?.into_iter().flatten() {
+                let map: schema::TensorMapRef<'_> = planus::Result::map_err(map, malformed(place))?;
+                let name = map.name().map_err(malformed(place))?.unwrap_or_default();
                 meter.take(1 + name.len())?;
-                let tensor = map.tensor_index().map_err(malformed(&*place))? as usize;
+                let tensor = map.tensor_index().map_err(malformed(place))? as usize;
                 if tensor >= tensors {
-                    return Err(malformed(&*place)(format!("there is no tensor {tensor}")));
+                    return Err(malformed(place)(format!("there is no tensor {tensor}")));
                 }
                 names.push((name.to_owned(), tensor));
             }
             Ok(names)
         };
-        let name = table.signature_key().map_err(malformed(&*place))?.unwrap_or_default();
+        let name = table.signature_key().map_err(malformed(place))?.unwrap_or_default();
         let (inputs, outputs) = (names(table.inputs())?, names(table.outputs())?);
         meter.take(name.len())?;
         signatures.push(Signature { inputs, outputs, name: name.to_owned(), graph });

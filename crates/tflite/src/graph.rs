@@ -28,7 +28,9 @@
 use crate::error::ImportError;
 use crate::schema::{Buffer, Model, OperatorCode, SubGraph};
 use nnhal_hal::Memory;
+use nnhal_hal::memory::MemoryError;
 use planus::Builder;
+use std::ops::Range;
 
 /// The schema's tables, as [`Graph`] takes them.
 pub use crate::schema::{
@@ -193,8 +195,25 @@ impl Graph {
 pub struct Stored {
     /// The file, or the tables of a [`Graph`].
     pub tables: Memory,
-    /// Constants of a [`Graph`] that stayed where they are.
+    /// Constants of a [`Graph`] that stayed where they are, or the files beside a file that hold some of its own.
     pub outside: Vec<Memory>,
+}
+
+impl Stored {
+    /// The bytes of a constant ([`TensorDescription::stored`](crate::TensorDescription::stored)), wherever they are.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn read(&self, range: &Range<usize>) -> Result<Vec<u8>, MemoryError> {
+        let (start, length) = (range.start as u64, range.len() as u64);
+        if start.saturating_add(length) > self.tables.size()
+            && let Some(number) = (start / OUTSIDE).checked_sub(1)
+            && let Some(memory) = self.outside.get(usize::try_from(number).unwrap_or(usize::MAX))
+        {
+            return memory.view()?.read_to_vec(start % OUTSIDE, length);
+        }
+        self.tables.view()?.read_to_vec(start, length)
+    }
 }
 
 impl From<Memory> for Stored {

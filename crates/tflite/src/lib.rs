@@ -48,12 +48,14 @@
 mod description;
 mod error;
 mod excerpt;
+mod external;
 mod file;
 mod flexbuffer;
 mod foreign;
 pub mod graph;
 mod import;
 mod node_def;
+mod reading;
 #[allow(missing_docs)]
 mod schema;
 #[cfg(test)]
@@ -180,7 +182,7 @@ impl fmt::Display for OperatorOrigin {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_file(path: &Path) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &ImportOptions::default())
+    import_stored(&open_file(path)?, &ImportOptions::default())
 }
 
 /// Imports a file with these shapes of its inputs: what [`TensorDescription::shape`] leaves open can
@@ -192,7 +194,7 @@ pub fn import_file_with_shapes(
     path: &Path,
     shapes: &[Option<Vec<u32>>],
 ) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &ImportOptions { shapes, ..ImportOptions::default() })
+    import_stored(&open_file(path)?, &ImportOptions { shapes, ..ImportOptions::default() })
 }
 
 /// Imports a file that is in memory.
@@ -201,6 +203,16 @@ pub fn import_file_with_shapes(
 /// See [`ImportError`].
 pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
     import_memory(Memory::from_bytes(bytes)?, &ImportOptions::default())
+}
+
+/// A file, and the files beside it that hold constants of it, if it names some.
+///
+/// # Errors
+/// One of them cannot be opened, or is empty; a constant is elsewhere than in a file beside the model's.
+pub fn open_file(path: &Path) -> Result<Stored, ImportError> {
+    let tables = file_memory(path)?;
+    let outside = external::open(&tables, path)?;
+    Ok(Stored { tables, outside })
 }
 
 /// A file as memory that [`import_memory`] takes. Where the system cannot map it safely it is read
@@ -226,7 +238,15 @@ pub fn file_memory(path: &Path) -> Result<Memory, ImportError> {
 /// # Errors
 /// As [`import_memory`], but for operators that have no counterpart.
 pub fn describe_memory(pool: &Memory) -> Result<FileDescription, ImportError> {
-    let excerpt = Excerpt::new(pool)?;
+    describe_stored(&pool.clone().into())
+}
+
+/// What a file says, whether it can be imported or not.
+///
+/// # Errors
+/// As [`describe_memory`].
+pub fn describe_stored(stored: &Stored) -> Result<FileDescription, ImportError> {
+    let excerpt = Excerpt::of(stored)?;
     let mut file = File::read(&excerpt)?;
     description::describe_file(&mut file)
 }

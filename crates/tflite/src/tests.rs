@@ -3,6 +3,7 @@
 mod custom;
 mod described;
 mod draft;
+mod external;
 mod flex;
 mod folding;
 mod hostile;
@@ -10,6 +11,7 @@ mod inline;
 mod large;
 mod mapping;
 mod mediapipe;
+mod newer;
 mod random;
 mod sound;
 mod split;

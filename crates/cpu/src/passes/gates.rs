@@ -5,9 +5,9 @@
 //! with polynomials p and q of `x`. So the order of products and sums does not matter.
 //!
 //! Where it would, at the ends of the range, the functions give what they are defined as, and not what the products as they
-//! are written come to: HARD_SWISH of minus infinity is 0, where minus infinity times a gate of 0 is NaN, and of 3e38 it is
-//! 3e38, where 6 times that, before it is divided by 6, is infinite. HARD_SWISH is part of convolutions too, so that a
-//! variant for products would be a variant of all of them.
+//! are written come to: HARD_SWISH of 3e38 is 3e38, where 6 times that, before it is divided by 6, is infinite. Of minus
+//! infinity both are NaN. HARD_SWISH is part of convolutions too, so that a variant for products would be a variant of all of
+//! them.
 
 use super::Readers;
 use super::normalization::is_closed;

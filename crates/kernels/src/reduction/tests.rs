@@ -330,3 +330,30 @@ proptest! {
         check_bytes::<i8>(&lengths, &reduced, seed);
     }
 }
+
+/// Sums of millions, of rows of a few elements and of columns side by side, whose partial sums are many.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn long_sums_are_near_the_exact_ones() {
+    for (lengths, reduced) in [
+        (&[1 << 18, 2, 4][..], &[0, 2][..]),
+        (&[1 << 15, 2, 4, 8], &[0, 2]),
+        (&[1 << 21], &[0]),
+        (&[1 << 18, 8], &[0]),
+    ] {
+        let mut random = fastrand::Rng::with_seed(5);
+        let input: Vec<f32> = (0..1 << 21).map(|_| random.f32() * 7.0).collect();
+        for set in InstructionSet::available() {
+            let reduce = Reduce::prepare(set, Reduction::Mean, lengths, reduced);
+            let groups = groups(&input, lengths, reduced);
+            let mut output = vec![0.0; groups.len()];
+            reduce.run(&mut Team::new(1), &input, &mut output);
+            for (found, group) in output.iter().zip(&groups) {
+                #[allow(clippy::cast_precision_loss)]
+                let mean = group.iter().copied().map(f64::from).sum::<f64>() / group.len() as f64;
+                let error = (f64::from(*found) - mean).abs() / mean;
+                assert!(error < 2e-6, "{set} {lengths:?}: {found}, not {mean}, {error:e} away");
+            }
+        }
+    }
+}

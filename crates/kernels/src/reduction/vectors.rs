@@ -230,12 +230,16 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
                 let rows = axes.count.checked_div(row.length).unwrap_or(0);
                 if row.length <= S::LANES {
                     // Nothing is asked between them, so that what they become stays in a register.
-                    for block in pace.blocks(rows, row.length) {
-                        for number in block {
-                            let start = start + offset(outer, number);
-                            let row = &input[start..start + row.length];
-                            let row = E::load_partial::<S, WHAT>(simd, row);
-                            all = E::combine::<S, WHAT>(simd, all, row);
+                    for mut block in pace.blocks(rows, row.length) {
+                        while !block.is_empty() {
+                            let mut piece = E::load_partial::<S, WHAT>(simd, &[]);
+                            for number in block.by_ref().take(E::PIECE) {
+                                let start = start + offset(outer, number);
+                                let row = &input[start..start + row.length];
+                                let row = E::load_partial::<S, WHAT>(simd, row);
+                                piece = E::combine::<S, WHAT>(simd, piece, row);
+                            }
+                            all = E::combine::<S, WHAT>(simd, all, piece);
                         }
                     }
                 } else {
@@ -330,7 +334,8 @@ fn side_by_side<S: Simd, E: Element, const WHAT: u8, const N: usize>(
 ) -> [E::Vector<S>; N] {
     let first = E::load_partial::<S, WHAT>(simd, &[]);
     let (inner, outer) = split(&axes.reduced);
-    let mut all = [first; N];
+    // Pieces may be short, and many: they are combined to others before those are.
+    let (mut all, mut pieces, mut count_of_pieces) = ([first; N], [first; N], 0);
     for number in 0..axes.count.checked_div(inner.length).unwrap_or(0) {
         let mut at = start + offset(outer, number);
         let mut left = inner.length;
@@ -349,10 +354,22 @@ fn side_by_side<S: Simd, E: Element, const WHAT: u8, const N: usize>(
                 at += inner.stride;
             }
             left -= left.min(E::PIECE);
-            for (all, piece) in all.iter_mut().zip(piece) {
-                *all = E::combine::<S, WHAT>(simd, *all, piece);
+            for (pieces, piece) in pieces.iter_mut().zip(piece) {
+                *pieces = E::combine::<S, WHAT>(simd, *pieces, piece);
+            }
+            count_of_pieces += 1;
+            if count_of_pieces == E::PIECE {
+                for (all, pieces) in all.iter_mut().zip(&mut pieces) {
+                    *all = E::combine::<S, WHAT>(simd, *all, *pieces);
+                    *pieces = first;
+                }
+                count_of_pieces = 0;
             }
         }
+    }
+    // No `map`, which would call a closure that is compiled without the instruction set.
+    for (all, pieces) in all.iter_mut().zip(pieces) {
+        *all = E::combine::<S, WHAT>(simd, *all, pieces);
     }
     all
 }

@@ -173,14 +173,12 @@ pub(crate) fn gelu<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.fma(tail, power, simd.max(simd.splat(0.0), x))
 }
 
-/// `x * relu6(x + 3) / 6`; 0 at minus infinity.
+/// `x * relu6(x + 3) / 6`; NaN at minus infinity, a product of 0 and infinity.
 #[inline(always)]
 pub(crate) fn hard_swish<S: Simd>(simd: S, x: S::F) -> S::F {
     let gate = simd.add(x, simd.splat(3.0));
     let gate = simd.max(simd.splat(0.0), simd.min(simd.splat(6.0), gate));
-    // The greatest finite number instead of infinities, which times 0 is no number.
-    let finite = simd.max(simd.splat(f32::MIN), x);
-    simd.mul(finite, simd.mul(gate, simd.splat(1.0 / 6.0)))
+    simd.mul(x, simd.mul(gate, simd.splat(1.0 / 6.0)))
 }
 
 /// NaN stays NaN.

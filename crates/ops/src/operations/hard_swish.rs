@@ -5,6 +5,7 @@
 //! | input 0 | input | any | float32, float16, quantized |
 //! | output 0 | output | as the input | as the input; its own scale and zero point |
 //!
+//! Of minus infinity it is NaN, as the formula's product of 0 and infinity is.
 //! A quantized output is the stored value nearest to the formula's; implementations in fixed-point
 //! arithmetic may be one step away.
 //!
@@ -40,12 +41,8 @@ static SIGNATURE: Signature = Signature {
 impl HardSwish {
     /// The function on a real number.
     pub fn real(self, x: f32) -> f32 {
-        // The formula has no value at minus infinity; its limit there is 0.
-        if x <= -3.0 {
-            return 0.0;
-        }
         let x = f64::from(x);
-        real::round(x * (x + 3.0).min(6.0) / 6.0)
+        real::round(x * (x + 3.0).clamp(0.0, 6.0) / 6.0)
     }
 }
 
@@ -104,9 +101,11 @@ mod tests {
             // -1.5 * 1.5 / 6 and 1 * 4 / 6.
             assert_close(&found.1, &[0.0, 0.0, -0.375, 0.0, 2.0 / 3.0, 3.0, 5.0], tolerance);
         }
-        let limits = [f64::NEG_INFINITY, f64::INFINITY];
-        let found = example(tensor(TensorFloat32, [2]), &limits).result().1;
-        assert_eq!(found, [0.0, f64::INFINITY]);
+        // As LiteRT's kernels have it.
+        let limits = [f64::NEG_INFINITY, f64::INFINITY, f64::from(f32::MIN)];
+        let found = example(tensor(TensorFloat32, [3]), &limits).result().1;
+        assert!(found[0].is_nan(), "{found:?}");
+        assert_eq!(found[1..], [f64::INFINITY, 0.0]);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 use super::movement::elements;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
-use crate::error::Reason;
+use crate::error::{NO_OPERATION, Reason};
 use crate::file::Operator;
 use crate::flexbuffer::Map;
 use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
@@ -23,6 +23,28 @@ const MOST_ROTATED: u32 = 1 << 20;
 
 /// Rows of the matrices by which one axis is rotated.
 const MOST_OF_A_FACTOR: u32 = 64;
+
+/// How names of operators begin that others alone can run, and whose they are.
+const OF_OTHERS: [(&str, &str); 4] = [
+    ("edgetpu-custom-op", "it is compiled for an Edge TPU: take the file from which that was done"),
+    ("ethos-u", "it is compiled for an Ethos-U: take the file from which that was done"),
+    (
+        "DISPATCH_OP",
+        "it is compiled by LiteRT for another processor: take the file from which that was done",
+    ),
+    ("Lce", "it is one of Larq Compute Engine, whose interpreter has it"),
+];
+
+/// Why there is nothing for an operator, with what is known of its name.
+fn with_owner(name: &str, reason: Reason) -> Reason {
+    let owner = OF_OTHERS.iter().find(|(beginning, _)| name.starts_with(beginning));
+    match owner {
+        Some((_, owner)) if reason.0 == NO_OPERATION => {
+            Reason::new(format!("{NO_OPERATION}; {owner}"))
+        }
+        _ => reason,
+    }
+}
 
 impl GraphImporter<'_, '_> {
     pub(super) fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
@@ -34,7 +56,7 @@ impl GraphImporter<'_, '_> {
             "MaxPoolWithArgmax" => self.custom_max_pool_with_argmax(operator),
             "NumericVerify" => self.numeric_verify(operator),
             "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
-            _ => self.mediapipe(operator, name),
+            _ => self.mediapipe(operator, name).map_err(|reason| with_owner(name, reason)),
         }
     }
 

@@ -198,7 +198,7 @@ fn is_stored_alike(a: &Tensor<'_>, b: &Tensor<'_>) -> bool {
     let is_plain = |it: &Tensor<'_>| {
         it.sparsity.is_none()
             && it.blocks.is_none()
-            && !it.has_other_quantization
+            && it.other_quantization.is_none()
             && !it.is_variable
     };
     let is_same = a.type_code == b.type_code && a.shape == b.shape;

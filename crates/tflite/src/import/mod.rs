@@ -55,10 +55,10 @@ mod variables;
 mod window;
 
 use crate::description;
-use crate::error::{ImportError, NEWER, NO_OPERATION, OWN_REASONS, Reason, UnsupportedOperator};
+use crate::error::{ImportError, NEWER, NO_OPERATION, Reason, UnsupportedOperator, is_own_reason};
 use crate::file::{File, Graph, Operator, OperatorKind, known_lengths, type_name};
 use crate::graph::Stored;
-use crate::schema::{BuiltinOperator as B, TensorType};
+use crate::schema::{BuiltinOperator as B, TensorType, greatest_version};
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
 use builder::Builder;
@@ -404,7 +404,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
             let follows = operator.inputs.iter().flatten().any(|it| importer.is_assumed[*it]);
             let is_refused = outcome.is_err();
             if let Err(Reason(reason)) = outcome {
-                let is_consequence = follows && !OWN_REASONS.contains(&&*reason);
+                let is_consequence = follows && !is_own_reason(&reason);
                 if self.refused.insert((index, position)) {
                     self.problem(|| UnsupportedOperator {
                         is_consequence,
@@ -795,13 +795,26 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                     return Err(Reason::new(what));
                 }
                 Some(_) => {}
-                None if is_scalar(&self.tensor(*output).shape) => {
+                None if is_scalar(&self.tensor(*output).shape) && !self.gains_an_axis(operator) => {
                     self.shapes[*output] = Some(Vec::new());
                 }
                 None => self.shapes[*output] = Some(found),
             }
         }
         Ok(())
+    }
+
+    /// Whether what the file has as a scalar has an axis, since what it is computed from was given one. The HAL's shapes do
+    /// not tell.
+    fn gains_an_axis(&self, operator: &Operator<'_>) -> bool {
+        let has_axis = |tensor: &usize| {
+            self.tensor(*tensor).is_scalar && self.shapes[*tensor].as_deref() == Some(&[1])
+        };
+        let is_shape_its_own =
+            matches!(operator.code.kind, OperatorKind::Builtin(B::Reshape | B::Squeeze));
+        self.file.has_other_ranks
+            && !is_shape_its_own
+            && operator.inputs.iter().flatten().any(has_axis)
     }
 
     /// After a failure: makes operands for the outputs, so that what follows can be judged too. The
@@ -834,7 +847,14 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             }
         }
         let builtin = match &operator.code.kind {
-            OperatorKind::Builtin(builtin) => *builtin,
+            OperatorKind::Builtin(builtin) => {
+                let (version, greatest) = (operator.code.version, greatest_version(*builtin));
+                if version > greatest {
+                    let what = format!("{NEWER}, which knows versions up to {greatest}");
+                    return Err(Reason::new(what).into());
+                }
+                *builtin
+            }
             OperatorKind::Custom(name) if name.starts_with(flex::PREFIX) => {
                 return Ok(self.flex(operator)?);
             }

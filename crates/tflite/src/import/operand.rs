@@ -97,9 +97,9 @@ impl<'f> GraphImporter<'f, '_> {
             return Ok(list.element);
         }
         let tensor = self.tensor(index);
-        if tensor.has_other_quantization {
+        if let Some(way) = &tensor.other_quantization {
             return Err(Reason::new(format!(
-                "{} is quantized by blocks, or in a way of its own",
+                "{} is quantized by {way}, expected scales and zero points of the tensor itself",
                 tensor.shown_name()
             )));
         }
@@ -318,10 +318,11 @@ impl<'f> GraphImporter<'f, '_> {
     fn place_of(&self, index: usize, element: Element) -> Imported<Buffer> {
         let tensor = self.tensor(index);
         if !self.is_constant(index) {
-            return Err(Reason::new(format!(
-                "{} is read before it is written",
-                tensor.shown_name()
-            )));
+            let name = tensor.shown_name();
+            return Err(Reason::new(match &tensor.elsewhere {
+                Some(why) => format!("the value of {name} is not there: {why}"),
+                None => format!("{name} is read before it is written"),
+            }));
         }
         let buffer = self.file.buffers[self.buffers[index]].clone();
         let size = tensor.shape.iter().try_fold(element.bytes(), |size, length| {

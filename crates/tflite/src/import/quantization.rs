@@ -68,10 +68,12 @@ impl GraphImporter<'_, '_> {
             )));
         }
         #[allow(clippy::cast_precision_loss)] // Of 16 bits there is none.
-        let steps = ((1_u32 << bits) - 1) as f32;
-        let scale = (max - min) / steps;
-        let zero_point = (-min / scale).clamp(0.0, steps).round();
-        let (least, greatest) = (-zero_point * scale, (steps - zero_point) * scale);
+        let most = ((1_u32 << bits) - 1) as f32;
+        // A narrow range is without its least number, as that of weights.
+        let first = if options.narrow_range()? { 1.0 } else { 0.0 };
+        let scale = (max - min) / (most - first);
+        let zero_point = (first - min / scale).clamp(first, most).round();
+        let (least, greatest) = ((first - zero_point) * scale, (most - zero_point) * scale);
 
         let output = self.output_tensor(operator, 0)?;
         let spec = self.spec(output)?;

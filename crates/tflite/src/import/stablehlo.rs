@@ -64,7 +64,11 @@ impl GraphImporter<'_, '_> {
         let options = options!(operator, BuiltinOptions2::StablehloScatterOptions);
         let (input, updates) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 2)?);
         let rank = self.shape(input)?.len();
-        let of_updates = self.shape(updates)?;
+        let mut of_updates = self.shape(updates)?;
+        // An update of one element may be a scalar, which has an axis in the HAL.
+        if self.rank(updates) == 0 {
+            of_updates.clear();
+        }
         let window = axes(options.update_window_dims()?, of_updates.len())?;
         let inserted = axes(options.inserted_window_dims()?, rank)?;
         if window.len() + inserted.len() != rank {

@@ -16808,7 +16808,9 @@ pub struct FakeQuantOptions{
         /// The field `max` in the table `FakeQuantOptions`
         pub max: f32,
         /// The field `num_bits` in the table `FakeQuantOptions`
-        pub num_bits: i32,}
+        pub num_bits: i32,
+        /// The field `narrow_range` in the table `FakeQuantOptions`
+        pub narrow_range: bool,}
 #[allow(clippy::derivable_impls)]
 impl ::core::default::Default for FakeQuantOptions {
     fn default() -> Self {
@@ -16816,6 +16818,7 @@ impl ::core::default::Default for FakeQuantOptions {
         min: 0.0,
         max: 0.0,
         num_bits: 0,
+        narrow_range: false,
         }
     }
 }
@@ -16831,11 +16834,12 @@ impl FakeQuantOptions {
         field_min: impl ::planus::WriteAsDefault<f32, f32>,
         field_max: impl ::planus::WriteAsDefault<f32, f32>,
         field_num_bits: impl ::planus::WriteAsDefault<i32, i32>,
-    ) -> ::planus::Offset<Self> {let prepared_min = field_min.prepare(builder, &0.0);let prepared_max = field_max.prepare(builder, &0.0);let prepared_num_bits = field_num_bits.prepare(builder, &0);
-        let mut table_writer: ::planus::table_writer::TableWriter::<10> = ::core::default::Default::default();
-        if prepared_min.is_some() {table_writer.write_entry::<f32>(0);}if prepared_max.is_some() {table_writer.write_entry::<f32>(1);}if prepared_num_bits.is_some() {table_writer.write_entry::<i32>(2);}
+        field_narrow_range: impl ::planus::WriteAsDefault<bool, bool>,
+    ) -> ::planus::Offset<Self> {let prepared_min = field_min.prepare(builder, &0.0);let prepared_max = field_max.prepare(builder, &0.0);let prepared_num_bits = field_num_bits.prepare(builder, &0);let prepared_narrow_range = field_narrow_range.prepare(builder, &false);
+        let mut table_writer: ::planus::table_writer::TableWriter::<12> = ::core::default::Default::default();
+        if prepared_min.is_some() {table_writer.write_entry::<f32>(0);}if prepared_max.is_some() {table_writer.write_entry::<f32>(1);}if prepared_num_bits.is_some() {table_writer.write_entry::<i32>(2);}if prepared_narrow_range.is_some() {table_writer.write_entry::<bool>(3);}
         unsafe {
-            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_min) = prepared_min {object_writer.write::<_, _, 4>(&prepared_min);}if let ::core::option::Option::Some(prepared_max) = prepared_max {object_writer.write::<_, _, 4>(&prepared_max);}if let ::core::option::Option::Some(prepared_num_bits) = prepared_num_bits {object_writer.write::<_, _, 4>(&prepared_num_bits);}
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_min) = prepared_min {object_writer.write::<_, _, 4>(&prepared_min);}if let ::core::option::Option::Some(prepared_max) = prepared_max {object_writer.write::<_, _, 4>(&prepared_max);}if let ::core::option::Option::Some(prepared_num_bits) = prepared_num_bits {object_writer.write::<_, _, 4>(&prepared_num_bits);}if let ::core::option::Option::Some(prepared_narrow_range) = prepared_narrow_range {object_writer.write::<_, _, 1>(&prepared_narrow_range);}
             });
         }builder.current_offset()
     }
@@ -16862,6 +16866,7 @@ impl ::planus::WriteAsOffset<FakeQuantOptions> for FakeQuantOptions {
             self.min,
             self.max,
             self.num_bits,
+            self.narrow_range,
         )
     }
 }
@@ -16982,10 +16987,60 @@ impl<
         T0,
         T1,
         T2,
+> FakeQuantOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+    )
+>
+{
+    /// Setter for the [`narrow_range` field](FakeQuantOptions#structfield.narrow_range).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn narrow_range<T3>(self, value: T3) -> FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+    )>
+    where T3: ::planus::WriteAsDefault<bool, bool>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = self.0;FakeQuantOptionsBuilder((
+                v0,
+                v1,
+                v2,
+            value,
+        ))
+    }
+    /// Sets the [`narrow_range` field](FakeQuantOptions#structfield.narrow_range) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn narrow_range_as_default(self) -> FakeQuantOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.narrow_range(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
 > FakeQuantOptionsBuilder<(
         T0,
         T1,
         T2,
+        T3,
 )> {
     /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [FakeQuantOptions].
     #[inline]
@@ -16999,10 +17054,12 @@ impl<
         T0: ::planus::WriteAsDefault<f32, f32>,
         T1: ::planus::WriteAsDefault<f32, f32>,
         T2: ::planus::WriteAsDefault<i32, i32>,
+        T3: ::planus::WriteAsDefault<bool, bool>,
 > ::planus::WriteAs<::planus::Offset<FakeQuantOptions>> for FakeQuantOptionsBuilder<(
         T0,
         T1,
         T2,
+        T3,
 )> {
     type Prepared = ::planus::Offset<FakeQuantOptions>;
     #[inline]
@@ -17014,10 +17071,12 @@ impl<
         T0: ::planus::WriteAsDefault<f32, f32>,
         T1: ::planus::WriteAsDefault<f32, f32>,
         T2: ::planus::WriteAsDefault<i32, i32>,
+        T3: ::planus::WriteAsDefault<bool, bool>,
 > ::planus::WriteAsOptional<::planus::Offset<FakeQuantOptions>> for FakeQuantOptionsBuilder<(
         T0,
         T1,
         T2,
+        T3,
 )> {
     type Prepared = ::planus::Offset<FakeQuantOptions>;
     #[inline]
@@ -17029,10 +17088,12 @@ impl<
         T0: ::planus::WriteAsDefault<f32, f32>,
         T1: ::planus::WriteAsDefault<f32, f32>,
         T2: ::planus::WriteAsDefault<i32, i32>,
+        T3: ::planus::WriteAsDefault<bool, bool>,
 > ::planus::WriteAsOffset<FakeQuantOptions> for FakeQuantOptionsBuilder<(
         T0,
         T1,
         T2,
+        T3,
 )> {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions> {
@@ -17040,11 +17101,13 @@ impl<
                 v0,
                 v1,
                 v2,
+                v3,
         ) = &self.0;FakeQuantOptions::create(
             builder,
                 v0,
                 v1,
                 v2,
+                v3,
         )
     }
 }
@@ -17076,11 +17139,18 @@ impl<'a> FakeQuantOptionsRef<'a> {
               self.0.access(2, "FakeQuantOptions", "num_bits")
             ?.unwrap_or(0))
         }
+        /// Getter for the [`narrow_range` field](FakeQuantOptions#structfield.narrow_range).
+        #[inline]
+        pub fn narrow_range(&self) -> ::planus::Result<bool> {
+             ::core::result::Result::Ok(
+              self.0.access(3, "FakeQuantOptions", "narrow_range")
+            ?.unwrap_or(false))
+        }
 }
 impl<'a> ::core::fmt::Debug for FakeQuantOptionsRef<'a> {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         let mut f = f.debug_struct("FakeQuantOptionsRef");
-        f.field("min", &self.min());f.field("max", &self.max());f.field("num_bits", &self.num_bits());
+        f.field("min", &self.min());f.field("max", &self.max());f.field("num_bits", &self.num_bits());f.field("narrow_range", &self.narrow_range());
         f.finish()
     }
 }
@@ -17089,7 +17159,7 @@ impl<'a> ::core::convert::TryFrom<FakeQuantOptionsRef<'a>> for FakeQuantOptions 
     #[allow(unreachable_code)]
     fn try_from(value: FakeQuantOptionsRef<'a>) -> ::planus::Result<Self> {
         ::core::result::Result::Ok(Self {
-            min: ::core::convert::TryInto::try_into(value.min()?)?,max: ::core::convert::TryInto::try_into(value.max()?)?,num_bits: ::core::convert::TryInto::try_into(value.num_bits()?)?,
+            min: ::core::convert::TryInto::try_into(value.min()?)?,max: ::core::convert::TryInto::try_into(value.max()?)?,num_bits: ::core::convert::TryInto::try_into(value.num_bits()?)?,narrow_range: ::core::convert::TryInto::try_into(value.narrow_range()?)?,
         })
     }
 }
@@ -26644,7 +26714,11 @@ pub struct Tensor{
         /// The field `shape_signature` in the table `Tensor`
         pub shape_signature: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
         /// The field `has_rank` in the table `Tensor`
-        pub has_rank: bool,}
+        pub has_rank: bool,
+        /// The field `variant_tensors` in the table `Tensor`
+        pub variant_tensors: ::core::option::Option<::planus::alloc::vec::Vec<self::Unread>>,
+        /// The field `external_buffer` in the table `Tensor`
+        pub external_buffer: u32,}
 #[allow(clippy::derivable_impls)]
 impl ::core::default::Default for Tensor {
     fn default() -> Self {
@@ -26658,6 +26732,8 @@ impl ::core::default::Default for Tensor {
         sparsity: ::core::default::Default::default(),
         shape_signature: ::core::default::Default::default(),
         has_rank: false,
+        variant_tensors: ::core::default::Default::default(),
+        external_buffer: 0,
         }
     }
 }
@@ -26679,11 +26755,13 @@ impl Tensor {
         field_sparsity: impl ::planus::WriteAsOptional<::planus::Offset<self::SparsityParameters>>,
         field_shape_signature: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         field_has_rank: impl ::planus::WriteAsDefault<bool, bool>,
-    ) -> ::planus::Offset<Self> {let prepared_shape = field_shape.prepare(builder);let prepared_type_ = field_type_.prepare(builder, &0);let prepared_buffer = field_buffer.prepare(builder, &0);let prepared_name = field_name.prepare(builder);let prepared_quantization = field_quantization.prepare(builder);let prepared_is_variable = field_is_variable.prepare(builder, &false);let prepared_sparsity = field_sparsity.prepare(builder);let prepared_shape_signature = field_shape_signature.prepare(builder);let prepared_has_rank = field_has_rank.prepare(builder, &false);
-        let mut table_writer: ::planus::table_writer::TableWriter::<22> = ::core::default::Default::default();
-        if prepared_shape.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(0);}if prepared_buffer.is_some() {table_writer.write_entry::<u32>(2);}if prepared_name.is_some() {table_writer.write_entry::<::planus::Offset<str>>(3);}if prepared_quantization.is_some() {table_writer.write_entry::<::planus::Offset<self::QuantizationParameters>>(4);}if prepared_sparsity.is_some() {table_writer.write_entry::<::planus::Offset<self::SparsityParameters>>(6);}if prepared_shape_signature.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(7);}if prepared_type_.is_some() {table_writer.write_entry::<i8>(1);}if prepared_is_variable.is_some() {table_writer.write_entry::<bool>(5);}if prepared_has_rank.is_some() {table_writer.write_entry::<bool>(8);}
+        field_variant_tensors: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Unread>]>>,
+        field_external_buffer: impl ::planus::WriteAsDefault<u32, u32>,
+    ) -> ::planus::Offset<Self> {let prepared_shape = field_shape.prepare(builder);let prepared_type_ = field_type_.prepare(builder, &0);let prepared_buffer = field_buffer.prepare(builder, &0);let prepared_name = field_name.prepare(builder);let prepared_quantization = field_quantization.prepare(builder);let prepared_is_variable = field_is_variable.prepare(builder, &false);let prepared_sparsity = field_sparsity.prepare(builder);let prepared_shape_signature = field_shape_signature.prepare(builder);let prepared_has_rank = field_has_rank.prepare(builder, &false);let prepared_variant_tensors = field_variant_tensors.prepare(builder);let prepared_external_buffer = field_external_buffer.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<26> = ::core::default::Default::default();
+        if prepared_shape.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(0);}if prepared_buffer.is_some() {table_writer.write_entry::<u32>(2);}if prepared_name.is_some() {table_writer.write_entry::<::planus::Offset<str>>(3);}if prepared_quantization.is_some() {table_writer.write_entry::<::planus::Offset<self::QuantizationParameters>>(4);}if prepared_sparsity.is_some() {table_writer.write_entry::<::planus::Offset<self::SparsityParameters>>(6);}if prepared_shape_signature.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(7);}if prepared_variant_tensors.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Unread>]>>(9);}if prepared_external_buffer.is_some() {table_writer.write_entry::<u32>(10);}if prepared_type_.is_some() {table_writer.write_entry::<i8>(1);}if prepared_is_variable.is_some() {table_writer.write_entry::<bool>(5);}if prepared_has_rank.is_some() {table_writer.write_entry::<bool>(8);}
         unsafe {
-            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_shape) = prepared_shape {object_writer.write::<_, _, 4>(&prepared_shape);}if let ::core::option::Option::Some(prepared_buffer) = prepared_buffer {object_writer.write::<_, _, 4>(&prepared_buffer);}if let ::core::option::Option::Some(prepared_name) = prepared_name {object_writer.write::<_, _, 4>(&prepared_name);}if let ::core::option::Option::Some(prepared_quantization) = prepared_quantization {object_writer.write::<_, _, 4>(&prepared_quantization);}if let ::core::option::Option::Some(prepared_sparsity) = prepared_sparsity {object_writer.write::<_, _, 4>(&prepared_sparsity);}if let ::core::option::Option::Some(prepared_shape_signature) = prepared_shape_signature {object_writer.write::<_, _, 4>(&prepared_shape_signature);}if let ::core::option::Option::Some(prepared_type_) = prepared_type_ {object_writer.write::<_, _, 1>(&prepared_type_);}if let ::core::option::Option::Some(prepared_is_variable) = prepared_is_variable {object_writer.write::<_, _, 1>(&prepared_is_variable);}if let ::core::option::Option::Some(prepared_has_rank) = prepared_has_rank {object_writer.write::<_, _, 1>(&prepared_has_rank);}
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_shape) = prepared_shape {object_writer.write::<_, _, 4>(&prepared_shape);}if let ::core::option::Option::Some(prepared_buffer) = prepared_buffer {object_writer.write::<_, _, 4>(&prepared_buffer);}if let ::core::option::Option::Some(prepared_name) = prepared_name {object_writer.write::<_, _, 4>(&prepared_name);}if let ::core::option::Option::Some(prepared_quantization) = prepared_quantization {object_writer.write::<_, _, 4>(&prepared_quantization);}if let ::core::option::Option::Some(prepared_sparsity) = prepared_sparsity {object_writer.write::<_, _, 4>(&prepared_sparsity);}if let ::core::option::Option::Some(prepared_shape_signature) = prepared_shape_signature {object_writer.write::<_, _, 4>(&prepared_shape_signature);}if let ::core::option::Option::Some(prepared_variant_tensors) = prepared_variant_tensors {object_writer.write::<_, _, 4>(&prepared_variant_tensors);}if let ::core::option::Option::Some(prepared_external_buffer) = prepared_external_buffer {object_writer.write::<_, _, 4>(&prepared_external_buffer);}if let ::core::option::Option::Some(prepared_type_) = prepared_type_ {object_writer.write::<_, _, 1>(&prepared_type_);}if let ::core::option::Option::Some(prepared_is_variable) = prepared_is_variable {object_writer.write::<_, _, 1>(&prepared_is_variable);}if let ::core::option::Option::Some(prepared_has_rank) = prepared_has_rank {object_writer.write::<_, _, 1>(&prepared_has_rank);}
             });
         }builder.current_offset()
     }
@@ -26716,6 +26794,8 @@ impl ::planus::WriteAsOffset<Tensor> for Tensor {
             &self.sparsity,
             &self.shape_signature,
             self.has_rank,
+            &self.variant_tensors,
+            self.external_buffer,
         )
     }
 }
@@ -27220,6 +27300,182 @@ impl<
         T6,
         T7,
         T8,
+> TensorBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+    )
+>
+{
+    /// Setter for the [`variant_tensors` field](Tensor#structfield.variant_tensors).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn variant_tensors<T9>(self, value: T9) -> TensorBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+    )>
+    where T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Unread>]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+        ) = self.0;TensorBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+            value,
+        ))
+    }
+    /// Sets the [`variant_tensors` field](Tensor#structfield.variant_tensors) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn variant_tensors_as_null(self) -> TensorBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+            T6,
+            T7,
+            T8,
+        (),
+    )>
+    {
+        self.variant_tensors(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+> TensorBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+    )
+>
+{
+    /// Setter for the [`external_buffer` field](Tensor#structfield.external_buffer).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffer<T10>(self, value: T10) -> TensorBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+        T10,
+    )>
+    where T10: ::planus::WriteAsDefault<u32, u32>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+                v9,
+        ) = self.0;TensorBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+                v9,
+            value,
+        ))
+    }
+    /// Sets the [`external_buffer` field](Tensor#structfield.external_buffer) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffer_as_default(self) -> TensorBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+            T6,
+            T7,
+            T8,
+            T9,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.external_buffer(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+        T10,
 > TensorBuilder<(
         T0,
         T1,
@@ -27230,6 +27486,8 @@ impl<
         T6,
         T7,
         T8,
+        T9,
+        T10,
 )> {
     /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [Tensor].
     #[inline]
@@ -27249,6 +27507,8 @@ impl<
         T6: ::planus::WriteAsOptional<::planus::Offset<self::SparsityParameters>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<bool, bool>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Unread>]>>,
+        T10: ::planus::WriteAsDefault<u32, u32>,
 > ::planus::WriteAs<::planus::Offset<Tensor>> for TensorBuilder<(
         T0,
         T1,
@@ -27259,6 +27519,8 @@ impl<
         T6,
         T7,
         T8,
+        T9,
+        T10,
 )> {
     type Prepared = ::planus::Offset<Tensor>;
     #[inline]
@@ -27276,6 +27538,8 @@ impl<
         T6: ::planus::WriteAsOptional<::planus::Offset<self::SparsityParameters>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<bool, bool>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Unread>]>>,
+        T10: ::planus::WriteAsDefault<u32, u32>,
 > ::planus::WriteAsOptional<::planus::Offset<Tensor>> for TensorBuilder<(
         T0,
         T1,
@@ -27286,6 +27550,8 @@ impl<
         T6,
         T7,
         T8,
+        T9,
+        T10,
 )> {
     type Prepared = ::planus::Offset<Tensor>;
     #[inline]
@@ -27303,6 +27569,8 @@ impl<
         T6: ::planus::WriteAsOptional<::planus::Offset<self::SparsityParameters>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<bool, bool>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Unread>]>>,
+        T10: ::planus::WriteAsDefault<u32, u32>,
 > ::planus::WriteAsOffset<Tensor> for TensorBuilder<(
         T0,
         T1,
@@ -27313,6 +27581,8 @@ impl<
         T6,
         T7,
         T8,
+        T9,
+        T10,
 )> {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor> {
@@ -27326,6 +27596,8 @@ impl<
                 v6,
                 v7,
                 v8,
+                v9,
+                v10,
         ) = &self.0;Tensor::create(
             builder,
                 v0,
@@ -27337,6 +27609,8 @@ impl<
                 v6,
                 v7,
                 v8,
+                v9,
+                v10,
         )
     }
 }
@@ -27400,6 +27674,18 @@ impl<'a> TensorRef<'a> {
               self.0.access(8, "Tensor", "has_rank")
             ?.unwrap_or(false))
         }
+        /// Getter for the [`variant_tensors` field](Tensor#structfield.variant_tensors).
+        #[inline]
+        pub fn variant_tensors(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::UnreadRef<'a>>>>> {
+              self.0.access(9, "Tensor", "variant_tensors")
+        }
+        /// Getter for the [`external_buffer` field](Tensor#structfield.external_buffer).
+        #[inline]
+        pub fn external_buffer(&self) -> ::planus::Result<u32> {
+             ::core::result::Result::Ok(
+              self.0.access(10, "Tensor", "external_buffer")
+            ?.unwrap_or(0))
+        }
 }
 impl<'a> ::core::fmt::Debug for TensorRef<'a> {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -27414,7 +27700,9 @@ impl<'a> ::core::fmt::Debug for TensorRef<'a> {
                 f.field("sparsity", &field_sparsity);
             }if let ::core::option::Option::Some(field_shape_signature) = self.shape_signature().transpose() {
                 f.field("shape_signature", &field_shape_signature);
-            }f.field("has_rank", &self.has_rank());
+            }f.field("has_rank", &self.has_rank());if let ::core::option::Option::Some(field_variant_tensors) = self.variant_tensors().transpose() {
+                f.field("variant_tensors", &field_variant_tensors);
+            }f.field("external_buffer", &self.external_buffer());
         f.finish()
     }
 }
@@ -27449,7 +27737,13 @@ impl<'a> ::core::convert::TryFrom<TensorRef<'a>> for Tensor {
                             } else {
                                 ::core::option::Option::None
                             }
-                        ,has_rank: ::core::convert::TryInto::try_into(value.has_rank()?)?,
+                        ,has_rank: ::core::convert::TryInto::try_into(value.has_rank()?)?,variant_tensors:
+                            if let ::core::option::Option::Some(variant_tensors) = value.variant_tensors()? {
+                                ::core::option::Option::Some(variant_tensors.to_vec_result()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,external_buffer: ::core::convert::TryInto::try_into(value.external_buffer()?)?,
         })
     }
 }
@@ -34330,6 +34624,736 @@ impl<'a> ::planus::ReadAsRoot<'a> for BufferRef<'a> {
         ))
     }
 }
+/// The table `ExternalBufferGroup` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct ExternalBufferGroup{
+        /// The field `name` in the table `ExternalBufferGroup`
+        pub name: ::core::option::Option<::planus::alloc::string::String>,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for ExternalBufferGroup {
+    fn default() -> Self {
+        Self {
+        name: ::core::default::Default::default(),
+        }
+    }
+}
+impl ExternalBufferGroup {
+    /// Creates a [ExternalBufferGroupBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> ExternalBufferGroupBuilder<()> {
+        ExternalBufferGroupBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_name: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+    ) -> ::planus::Offset<Self> {let prepared_name = field_name.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<6> = ::core::default::Default::default();
+        if prepared_name.is_some() {table_writer.write_entry::<::planus::Offset<str>>(0);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_name) = prepared_name {object_writer.write::<_, _, 4>(&prepared_name);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<ExternalBufferGroup>> for ExternalBufferGroup {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBufferGroup> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<ExternalBufferGroup>> for ExternalBufferGroup {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ExternalBufferGroup>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<ExternalBufferGroup> for ExternalBufferGroup {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBufferGroup> {
+        ExternalBufferGroup::create(
+            builder,
+            &self.name,
+        )
+    }
+}
+/// Builder for serializing an instance of the [ExternalBufferGroup] type.
+///
+/// Can be created using the [ExternalBufferGroup::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct ExternalBufferGroupBuilder<State>(State);
+impl<
+> ExternalBufferGroupBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`name` field](ExternalBufferGroup#structfield.name).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn name<T0>(self, value: T0) -> ExternalBufferGroupBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>
+    {
+        ExternalBufferGroupBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`name` field](ExternalBufferGroup#structfield.name) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn name_as_null(self) -> ExternalBufferGroupBuilder<(
+        (),
+    )>
+    {
+        self.name(())
+    }
+}
+impl<
+        T0,
+> ExternalBufferGroupBuilder<(
+        T0,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [ExternalBufferGroup].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBufferGroup>
+        where Self: ::planus::WriteAsOffset<ExternalBufferGroup>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAs<::planus::Offset<ExternalBufferGroup>> for ExternalBufferGroupBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<ExternalBufferGroup>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBufferGroup> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAsOptional<::planus::Offset<ExternalBufferGroup>> for ExternalBufferGroupBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<ExternalBufferGroup>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ExternalBufferGroup>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAsOffset<ExternalBufferGroup> for ExternalBufferGroupBuilder<(
+        T0,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBufferGroup> {
+        let (
+                v0,
+        ) = &self.0;ExternalBufferGroup::create(
+            builder,
+                v0,
+        )
+    }
+}
+/// Reference to a deserialized [ExternalBufferGroup].
+#[derive(Copy, Clone)]
+pub struct ExternalBufferGroupRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> ExternalBufferGroupRef<'a> {
+        /// Getter for the [`name` field](ExternalBufferGroup#structfield.name).
+        #[inline]
+        pub fn name(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+              self.0.access(0, "ExternalBufferGroup", "name")
+        }
+}
+impl<'a> ::core::fmt::Debug for ExternalBufferGroupRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("ExternalBufferGroupRef");
+        if let ::core::option::Option::Some(field_name) = self.name().transpose() {
+                f.field("name", &field_name);
+            }
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<ExternalBufferGroupRef<'a>> for ExternalBufferGroup {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: ExternalBufferGroupRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            name:
+                                value.name()?.map(::core::convert::Into::into)
+                            ,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for ExternalBufferGroupRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for ExternalBufferGroupRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[ExternalBufferGroupRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<ExternalBufferGroup>> for ExternalBufferGroup {
+    type Value = ::planus::Offset<ExternalBufferGroup>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<ExternalBufferGroup>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for ExternalBufferGroupRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[ExternalBufferGroupRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `ExternalBuffer` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct ExternalBuffer{
+        /// The field `id` in the table `ExternalBuffer`
+        pub id: u32,
+        /// The field `group` in the table `ExternalBuffer`
+        pub group: u32,
+        /// The field `offset` in the table `ExternalBuffer`
+        pub offset: u64,
+        /// The field `length` in the table `ExternalBuffer`
+        pub length: u64,
+        /// The field `packing` in the table `ExternalBuffer`
+        pub packing: ::core::option::Option<::planus::alloc::string::String>,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for ExternalBuffer {
+    fn default() -> Self {
+        Self {
+        id: 0,
+        group: 0,
+        offset: 0,
+        length: 0,
+        packing: ::core::default::Default::default(),
+        }
+    }
+}
+impl ExternalBuffer {
+    /// Creates a [ExternalBufferBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> ExternalBufferBuilder<()> {
+        ExternalBufferBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_id: impl ::planus::WriteAsDefault<u32, u32>,
+        field_group: impl ::planus::WriteAsDefault<u32, u32>,
+        field_offset: impl ::planus::WriteAsDefault<u64, u64>,
+        field_length: impl ::planus::WriteAsDefault<u64, u64>,
+        field_packing: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+    ) -> ::planus::Offset<Self> {let prepared_id = field_id.prepare(builder, &0);let prepared_group = field_group.prepare(builder, &0);let prepared_offset = field_offset.prepare(builder, &0);let prepared_length = field_length.prepare(builder, &0);let prepared_packing = field_packing.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<14> = ::core::default::Default::default();
+        if prepared_offset.is_some() {table_writer.write_entry::<u64>(2);}if prepared_length.is_some() {table_writer.write_entry::<u64>(3);}if prepared_id.is_some() {table_writer.write_entry::<u32>(0);}if prepared_group.is_some() {table_writer.write_entry::<u32>(1);}if prepared_packing.is_some() {table_writer.write_entry::<::planus::Offset<str>>(4);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_offset) = prepared_offset {object_writer.write::<_, _, 8>(&prepared_offset);}if let ::core::option::Option::Some(prepared_length) = prepared_length {object_writer.write::<_, _, 8>(&prepared_length);}if let ::core::option::Option::Some(prepared_id) = prepared_id {object_writer.write::<_, _, 4>(&prepared_id);}if let ::core::option::Option::Some(prepared_group) = prepared_group {object_writer.write::<_, _, 4>(&prepared_group);}if let ::core::option::Option::Some(prepared_packing) = prepared_packing {object_writer.write::<_, _, 4>(&prepared_packing);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<ExternalBuffer>> for ExternalBuffer {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBuffer> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<ExternalBuffer>> for ExternalBuffer {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ExternalBuffer>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<ExternalBuffer> for ExternalBuffer {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBuffer> {
+        ExternalBuffer::create(
+            builder,
+            self.id,
+            self.group,
+            self.offset,
+            self.length,
+            &self.packing,
+        )
+    }
+}
+/// Builder for serializing an instance of the [ExternalBuffer] type.
+///
+/// Can be created using the [ExternalBuffer::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct ExternalBufferBuilder<State>(State);
+impl<
+> ExternalBufferBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`id` field](ExternalBuffer#structfield.id).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn id<T0>(self, value: T0) -> ExternalBufferBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<u32, u32>
+    {
+        ExternalBufferBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`id` field](ExternalBuffer#structfield.id) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn id_as_default(self) -> ExternalBufferBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.id(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> ExternalBufferBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`group` field](ExternalBuffer#structfield.group).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn group<T1>(self, value: T1) -> ExternalBufferBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsDefault<u32, u32>
+    {
+        let (
+                v0,
+        ) = self.0;ExternalBufferBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`group` field](ExternalBuffer#structfield.group) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn group_as_default(self) -> ExternalBufferBuilder<(
+            T0,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.group(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+> ExternalBufferBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`offset` field](ExternalBuffer#structfield.offset).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn offset<T2>(self, value: T2) -> ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsDefault<u64, u64>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;ExternalBufferBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`offset` field](ExternalBuffer#structfield.offset) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn offset_as_default(self) -> ExternalBufferBuilder<(
+            T0,
+            T1,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.offset(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> ExternalBufferBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+    )
+>
+{
+    /// Setter for the [`length` field](ExternalBuffer#structfield.length).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn length<T3>(self, value: T3) -> ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+    )>
+    where T3: ::planus::WriteAsDefault<u64, u64>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = self.0;ExternalBufferBuilder((
+                v0,
+                v1,
+                v2,
+            value,
+        ))
+    }
+    /// Sets the [`length` field](ExternalBuffer#structfield.length) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn length_as_default(self) -> ExternalBufferBuilder<(
+            T0,
+            T1,
+            T2,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.length(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+> ExternalBufferBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+    )
+>
+{
+    /// Setter for the [`packing` field](ExternalBuffer#structfield.packing).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn packing<T4>(self, value: T4) -> ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )>
+    where T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+        ) = self.0;ExternalBufferBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+            value,
+        ))
+    }
+    /// Sets the [`packing` field](ExternalBuffer#structfield.packing) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn packing_as_null(self) -> ExternalBufferBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+        (),
+    )>
+    {
+        self.packing(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+> ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [ExternalBuffer].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBuffer>
+        where Self: ::planus::WriteAsOffset<ExternalBuffer>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<u32, u32>,
+        T1: ::planus::WriteAsDefault<u32, u32>,
+        T2: ::planus::WriteAsDefault<u64, u64>,
+        T3: ::planus::WriteAsDefault<u64, u64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAs<::planus::Offset<ExternalBuffer>> for ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+)> {
+    type Prepared = ::planus::Offset<ExternalBuffer>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBuffer> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<u32, u32>,
+        T1: ::planus::WriteAsDefault<u32, u32>,
+        T2: ::planus::WriteAsDefault<u64, u64>,
+        T3: ::planus::WriteAsDefault<u64, u64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAsOptional<::planus::Offset<ExternalBuffer>> for ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+)> {
+    type Prepared = ::planus::Offset<ExternalBuffer>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ExternalBuffer>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<u32, u32>,
+        T1: ::planus::WriteAsDefault<u32, u32>,
+        T2: ::planus::WriteAsDefault<u64, u64>,
+        T3: ::planus::WriteAsDefault<u64, u64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+> ::planus::WriteAsOffset<ExternalBuffer> for ExternalBufferBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ExternalBuffer> {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+        ) = &self.0;ExternalBuffer::create(
+            builder,
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+        )
+    }
+}
+/// Reference to a deserialized [ExternalBuffer].
+#[derive(Copy, Clone)]
+pub struct ExternalBufferRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> ExternalBufferRef<'a> {
+        /// Getter for the [`id` field](ExternalBuffer#structfield.id).
+        #[inline]
+        pub fn id(&self) -> ::planus::Result<u32> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "ExternalBuffer", "id")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`group` field](ExternalBuffer#structfield.group).
+        #[inline]
+        pub fn group(&self) -> ::planus::Result<u32> {
+             ::core::result::Result::Ok(
+              self.0.access(1, "ExternalBuffer", "group")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`offset` field](ExternalBuffer#structfield.offset).
+        #[inline]
+        pub fn offset(&self) -> ::planus::Result<u64> {
+             ::core::result::Result::Ok(
+              self.0.access(2, "ExternalBuffer", "offset")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`length` field](ExternalBuffer#structfield.length).
+        #[inline]
+        pub fn length(&self) -> ::planus::Result<u64> {
+             ::core::result::Result::Ok(
+              self.0.access(3, "ExternalBuffer", "length")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`packing` field](ExternalBuffer#structfield.packing).
+        #[inline]
+        pub fn packing(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+              self.0.access(4, "ExternalBuffer", "packing")
+        }
+}
+impl<'a> ::core::fmt::Debug for ExternalBufferRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("ExternalBufferRef");
+        f.field("id", &self.id());f.field("group", &self.group());f.field("offset", &self.offset());f.field("length", &self.length());if let ::core::option::Option::Some(field_packing) = self.packing().transpose() {
+                f.field("packing", &field_packing);
+            }
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<ExternalBufferRef<'a>> for ExternalBuffer {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: ExternalBufferRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            id: ::core::convert::TryInto::try_into(value.id()?)?,group: ::core::convert::TryInto::try_into(value.group()?)?,offset: ::core::convert::TryInto::try_into(value.offset()?)?,length: ::core::convert::TryInto::try_into(value.length()?)?,packing:
+                                value.packing()?.map(::core::convert::Into::into)
+                            ,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for ExternalBufferRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for ExternalBufferRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[ExternalBufferRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<ExternalBuffer>> for ExternalBuffer {
+    type Value = ::planus::Offset<ExternalBuffer>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<ExternalBuffer>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for ExternalBufferRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[ExternalBufferRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
 /// The table `Metadata` in the namespace `tflite`
 ///
 #[derive(Clone, Debug, PartialEq, PartialOrd,
@@ -35363,7 +36387,11 @@ pub struct Model{
         /// The field `metadata` in the table `Model`
         pub metadata: ::core::option::Option<::planus::alloc::vec::Vec<self::Metadata>>,
         /// The field `signature_defs` in the table `Model`
-        pub signature_defs: ::core::option::Option<::planus::alloc::vec::Vec<self::SignatureDef>>,}
+        pub signature_defs: ::core::option::Option<::planus::alloc::vec::Vec<self::SignatureDef>>,
+        /// The field `external_buffer_groups` in the table `Model`
+        pub external_buffer_groups: ::core::option::Option<::planus::alloc::vec::Vec<self::ExternalBufferGroup>>,
+        /// The field `external_buffers` in the table `Model`
+        pub external_buffers: ::core::option::Option<::planus::alloc::vec::Vec<self::ExternalBuffer>>,}
 #[allow(clippy::derivable_impls)]
 impl ::core::default::Default for Model {
     fn default() -> Self {
@@ -35376,6 +36404,8 @@ impl ::core::default::Default for Model {
         metadata_buffer: ::core::default::Default::default(),
         metadata: ::core::default::Default::default(),
         signature_defs: ::core::default::Default::default(),
+        external_buffer_groups: ::core::default::Default::default(),
+        external_buffers: ::core::default::Default::default(),
         }
     }
 }
@@ -35396,11 +36426,13 @@ impl Model {
         field_metadata_buffer: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         field_metadata: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
         field_signature_defs: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>,
-    ) -> ::planus::Offset<Self> {let prepared_version = field_version.prepare(builder, &0);let prepared_operator_codes = field_operator_codes.prepare(builder);let prepared_subgraphs = field_subgraphs.prepare(builder);let prepared_description = field_description.prepare(builder);let prepared_buffers = field_buffers.prepare(builder);let prepared_metadata_buffer = field_metadata_buffer.prepare(builder);let prepared_metadata = field_metadata.prepare(builder);let prepared_signature_defs = field_signature_defs.prepare(builder);
-        let mut table_writer: ::planus::table_writer::TableWriter::<20> = ::core::default::Default::default();
-        if prepared_version.is_some() {table_writer.write_entry::<u32>(0);}if prepared_operator_codes.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>(1);}if prepared_subgraphs.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::SubGraph>]>>(2);}if prepared_description.is_some() {table_writer.write_entry::<::planus::Offset<str>>(3);}if prepared_buffers.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Buffer>]>>(4);}if prepared_metadata_buffer.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(5);}if prepared_metadata.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Metadata>]>>(6);}if prepared_signature_defs.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>(7);}
+        field_external_buffer_groups: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>,
+        field_external_buffers: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>,
+    ) -> ::planus::Offset<Self> {let prepared_version = field_version.prepare(builder, &0);let prepared_operator_codes = field_operator_codes.prepare(builder);let prepared_subgraphs = field_subgraphs.prepare(builder);let prepared_description = field_description.prepare(builder);let prepared_buffers = field_buffers.prepare(builder);let prepared_metadata_buffer = field_metadata_buffer.prepare(builder);let prepared_metadata = field_metadata.prepare(builder);let prepared_signature_defs = field_signature_defs.prepare(builder);let prepared_external_buffer_groups = field_external_buffer_groups.prepare(builder);let prepared_external_buffers = field_external_buffers.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<24> = ::core::default::Default::default();
+        if prepared_version.is_some() {table_writer.write_entry::<u32>(0);}if prepared_operator_codes.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>(1);}if prepared_subgraphs.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::SubGraph>]>>(2);}if prepared_description.is_some() {table_writer.write_entry::<::planus::Offset<str>>(3);}if prepared_buffers.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Buffer>]>>(4);}if prepared_metadata_buffer.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(5);}if prepared_metadata.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Metadata>]>>(6);}if prepared_signature_defs.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>(7);}if prepared_external_buffer_groups.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>(8);}if prepared_external_buffers.is_some() {table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>(9);}
         unsafe {
-            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_version) = prepared_version {object_writer.write::<_, _, 4>(&prepared_version);}if let ::core::option::Option::Some(prepared_operator_codes) = prepared_operator_codes {object_writer.write::<_, _, 4>(&prepared_operator_codes);}if let ::core::option::Option::Some(prepared_subgraphs) = prepared_subgraphs {object_writer.write::<_, _, 4>(&prepared_subgraphs);}if let ::core::option::Option::Some(prepared_description) = prepared_description {object_writer.write::<_, _, 4>(&prepared_description);}if let ::core::option::Option::Some(prepared_buffers) = prepared_buffers {object_writer.write::<_, _, 4>(&prepared_buffers);}if let ::core::option::Option::Some(prepared_metadata_buffer) = prepared_metadata_buffer {object_writer.write::<_, _, 4>(&prepared_metadata_buffer);}if let ::core::option::Option::Some(prepared_metadata) = prepared_metadata {object_writer.write::<_, _, 4>(&prepared_metadata);}if let ::core::option::Option::Some(prepared_signature_defs) = prepared_signature_defs {object_writer.write::<_, _, 4>(&prepared_signature_defs);}
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_version) = prepared_version {object_writer.write::<_, _, 4>(&prepared_version);}if let ::core::option::Option::Some(prepared_operator_codes) = prepared_operator_codes {object_writer.write::<_, _, 4>(&prepared_operator_codes);}if let ::core::option::Option::Some(prepared_subgraphs) = prepared_subgraphs {object_writer.write::<_, _, 4>(&prepared_subgraphs);}if let ::core::option::Option::Some(prepared_description) = prepared_description {object_writer.write::<_, _, 4>(&prepared_description);}if let ::core::option::Option::Some(prepared_buffers) = prepared_buffers {object_writer.write::<_, _, 4>(&prepared_buffers);}if let ::core::option::Option::Some(prepared_metadata_buffer) = prepared_metadata_buffer {object_writer.write::<_, _, 4>(&prepared_metadata_buffer);}if let ::core::option::Option::Some(prepared_metadata) = prepared_metadata {object_writer.write::<_, _, 4>(&prepared_metadata);}if let ::core::option::Option::Some(prepared_signature_defs) = prepared_signature_defs {object_writer.write::<_, _, 4>(&prepared_signature_defs);}if let ::core::option::Option::Some(prepared_external_buffer_groups) = prepared_external_buffer_groups {object_writer.write::<_, _, 4>(&prepared_external_buffer_groups);}if let ::core::option::Option::Some(prepared_external_buffers) = prepared_external_buffers {object_writer.write::<_, _, 4>(&prepared_external_buffers);}
             });
         }builder.current_offset()
     }
@@ -35432,6 +36464,8 @@ impl ::planus::WriteAsOffset<Model> for Model {
             &self.metadata_buffer,
             &self.metadata,
             &self.signature_defs,
+            &self.external_buffer_groups,
+            &self.external_buffers,
         )
     }
 }
@@ -35857,6 +36891,170 @@ impl<
         T5,
         T6,
         T7,
+> ModelBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+    )
+>
+{
+    /// Setter for the [`external_buffer_groups` field](Model#structfield.external_buffer_groups).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffer_groups<T8>(self, value: T8) -> ModelBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+    )>
+    where T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+        ) = self.0;ModelBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+            value,
+        ))
+    }
+    /// Sets the [`external_buffer_groups` field](Model#structfield.external_buffer_groups) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffer_groups_as_null(self) -> ModelBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+            T6,
+            T7,
+        (),
+    )>
+    {
+        self.external_buffer_groups(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+> ModelBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+    )
+>
+{
+    /// Setter for the [`external_buffers` field](Model#structfield.external_buffers).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffers<T9>(self, value: T9) -> ModelBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+    )>
+    where T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+        ) = self.0;ModelBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+            value,
+        ))
+    }
+    /// Sets the [`external_buffers` field](Model#structfield.external_buffers) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn external_buffers_as_null(self) -> ModelBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+            T6,
+            T7,
+            T8,
+        (),
+    )>
+    {
+        self.external_buffers(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
 > ModelBuilder<(
         T0,
         T1,
@@ -35866,6 +37064,8 @@ impl<
         T5,
         T6,
         T7,
+        T8,
+        T9,
 )> {
     /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [Model].
     #[inline]
@@ -35884,6 +37084,8 @@ impl<
         T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>,
+        T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>,
 > ::planus::WriteAs<::planus::Offset<Model>> for ModelBuilder<(
         T0,
         T1,
@@ -35893,6 +37095,8 @@ impl<
         T5,
         T6,
         T7,
+        T8,
+        T9,
 )> {
     type Prepared = ::planus::Offset<Model>;
     #[inline]
@@ -35909,6 +37113,8 @@ impl<
         T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>,
+        T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>,
 > ::planus::WriteAsOptional<::planus::Offset<Model>> for ModelBuilder<(
         T0,
         T1,
@@ -35918,6 +37124,8 @@ impl<
         T5,
         T6,
         T7,
+        T8,
+        T9,
 )> {
     type Prepared = ::planus::Offset<Model>;
     #[inline]
@@ -35934,6 +37142,8 @@ impl<
         T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
         T7: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SignatureDef>]>>,
+        T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBufferGroup>]>>,
+        T9: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ExternalBuffer>]>>,
 > ::planus::WriteAsOffset<Model> for ModelBuilder<(
         T0,
         T1,
@@ -35943,6 +37153,8 @@ impl<
         T5,
         T6,
         T7,
+        T8,
+        T9,
 )> {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model> {
@@ -35955,6 +37167,8 @@ impl<
                 v5,
                 v6,
                 v7,
+                v8,
+                v9,
         ) = &self.0;Model::create(
             builder,
                 v0,
@@ -35965,6 +37179,8 @@ impl<
                 v5,
                 v6,
                 v7,
+                v8,
+                v9,
         )
     }
 }
@@ -36017,6 +37233,16 @@ impl<'a> ModelRef<'a> {
         pub fn signature_defs(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::SignatureDefRef<'a>>>>> {
               self.0.access(7, "Model", "signature_defs")
         }
+        /// Getter for the [`external_buffer_groups` field](Model#structfield.external_buffer_groups).
+        #[inline]
+        pub fn external_buffer_groups(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::ExternalBufferGroupRef<'a>>>>> {
+              self.0.access(8, "Model", "external_buffer_groups")
+        }
+        /// Getter for the [`external_buffers` field](Model#structfield.external_buffers).
+        #[inline]
+        pub fn external_buffers(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::ExternalBufferRef<'a>>>>> {
+              self.0.access(9, "Model", "external_buffers")
+        }
 }
 impl<'a> ::core::fmt::Debug for ModelRef<'a> {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -36035,6 +37261,10 @@ impl<'a> ::core::fmt::Debug for ModelRef<'a> {
                 f.field("metadata", &field_metadata);
             }if let ::core::option::Option::Some(field_signature_defs) = self.signature_defs().transpose() {
                 f.field("signature_defs", &field_signature_defs);
+            }if let ::core::option::Option::Some(field_external_buffer_groups) = self.external_buffer_groups().transpose() {
+                f.field("external_buffer_groups", &field_external_buffer_groups);
+            }if let ::core::option::Option::Some(field_external_buffers) = self.external_buffers().transpose() {
+                f.field("external_buffers", &field_external_buffers);
             }
         f.finish()
     }
@@ -36079,6 +37309,18 @@ impl<'a> ::core::convert::TryFrom<ModelRef<'a>> for Model {
                         ,signature_defs:
                             if let ::core::option::Option::Some(signature_defs) = value.signature_defs()? {
                                 ::core::option::Option::Some(signature_defs.to_vec_result()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,external_buffer_groups:
+                            if let ::core::option::Option::Some(external_buffer_groups) = value.external_buffer_groups()? {
+                                ::core::option::Option::Some(external_buffer_groups.to_vec_result()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,external_buffers:
+                            if let ::core::option::Option::Some(external_buffers) = value.external_buffers()? {
+                                ::core::option::Option::Some(external_buffers.to_vec_result()?)
                             } else {
                                 ::core::option::Option::None
                             }

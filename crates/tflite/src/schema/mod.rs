@@ -24,7 +24,10 @@ mod generated {
     include!("generated.rs");
 }
 
+mod versions;
+
 pub use generated::tflite::*;
+pub(crate) use versions::greatest_version;
 
 /// Codes and names of the builtin operators, in the schema's order.
 pub(crate) fn operator_names() -> impl Iterator<Item = (i32, &'static str)> {

@@ -202,3 +202,25 @@ fn more_detections_than_can_be_are_refused() {
     let too_many = "it has 2147483647 max_detections with 2147483647 classes each, too many";
     assert_eq!(reasons(&detector(4, &numbers(&options))), [too_many]);
 }
+
+#[test]
+fn what_others_alone_run_says_whose_it_is() {
+    let refusal = |name: &str| {
+        let mut draft = Draft::new();
+        let [x, y] = [0; 2].map(|_| draft.tensor(T::Float32, &[2]));
+        draft.custom(name, &[x], &[y], &[]);
+        draft.ends(0, &[x], &[y]);
+        let error = crate::import_bytes(&draft.bytes()).unwrap_err();
+        let (causes, _) = error.causes();
+        assert!(causes[0].first.is_unknown(), "{error}");
+        reasons(&draft).remove(0)
+    };
+    let unknown = "the HAL has no such operation";
+    assert_eq!(refusal("MyOwn"), unknown);
+    for (name, whose) in
+        [("edgetpu-custom-op", "an Edge TPU"), ("LceBconv2d", "of Larq Compute Engine")]
+    {
+        let found = refusal(name);
+        assert!(found.starts_with(unknown) && found.contains(whose), "{found}");
+    }
+}

@@ -188,7 +188,8 @@ fn sec_tables_that_share_bytes_do_not_multiply() {
     let mut builder = Builder::new();
     let graph: SubGraph = draft.model.subgraphs.unwrap().remove(0);
     let graph = WriteAsOffset::<SubGraph>::prepare(&graph, &mut builder);
-    let model = Model::create(&mut builder, 3, (), Some(vec![graph; 20_000]), (), (), (), (), ());
+    let model =
+        Model::create(&mut builder, 3, (), Some(vec![graph; 20_000]), (), (), (), (), (), (), ());
     let bytes = identified(builder.finish(model, None));
     assert!(import_bytes(&bytes).is_err());
 }
@@ -352,7 +353,8 @@ fn sec_operator_codes_that_share_a_name_do_not_multiply_it() {
     let code = OperatorCode::create(&mut builder, 32, Some(name), 1, 32);
     let graph = WriteAsOffset::<SubGraph>::prepare(&SubGraph::default(), &mut builder);
     let codes = Some(vec![code; 40_000]);
-    let model = Model::create(&mut builder, 3, codes, Some(vec![graph]), (), (), (), (), ());
+    let model =
+        Model::create(&mut builder, 3, codes, Some(vec![graph]), (), (), (), (), (), (), ());
     let text = import_bytes(&identified(builder.finish(model, None))).unwrap_err().to_string();
     assert!(text.contains("more than the file can hold"), "{text}");
 }

@@ -338,7 +338,7 @@ fn blocks_that_do_not_fit_their_weights_are_refused() {
     for (size, scales, reason) in [
         (3, 2, "blocks of 3 do not fit rows of 4"),
         (2, 3, "3 scales, expected 2 times 2"),
-        (0, 4, "is quantized by blocks, or in a way of its own"),
+        (0, 4, "is quantized by BlockwiseQuantization, expected scales"),
     ] {
         let found = reasons(&blockwise_layer(size, &vec![1.0; scales]));
         assert!(found[0].contains(reason), "{found:?}");

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::mapping::{import, reasons};
-use super::split::{floats_of, run};
+use super::split::{bytes_of, floats_of, run};
 use crate::schema::{
     BuiltinOperator, BuiltinOptions2, StablehloCaseOptions, StablehloGatherOptions,
     StablehloPadOptions, StablehloScatterOptions, TensorType,
@@ -121,6 +121,23 @@ fn attributes_that_make_no_sense_are_named() {
     assert_eq!(scatter(&[1, 2], none), expected);
     let missing = StablehloScatterOptions { update_computation_subgraph_index: 7, ..rows };
     assert_eq!(scatter(&[1, 2], missing), "there is no subgraph 7");
+}
+
+/// As JAX writes `x.at[i].set(y)`.
+#[test]
+fn a_scalar_replaces_one_element() {
+    let options = BuiltinOptions2::StablehloScatterOptions(Box::new(StablehloScatterOptions {
+        inserted_window_dims: Some(vec![0]),
+        scatter_dims_to_operand_dims: Some(vec![0]),
+        index_vector_dim: 0,
+        update_computation_subgraph_index: 1,
+        ..StablehloScatterOptions::default()
+    }));
+    let shapes: [&[i32]; 3] = [&[4], &[], &[4]];
+    let draft = draft(BuiltinOperator::StablehloScatter, shapes, (&[1], &[2]), options);
+    let (input, update) = (bytes_of(&[1.0, 2.0, 3.0, 4.0]), bytes_of(&[9.0]));
+    let found = run(&import(&draft), &[&input, &update], 16);
+    assert_eq!(floats_of(&found), [1.0, 2.0, 9.0, 4.0]);
 }
 
 #[test]

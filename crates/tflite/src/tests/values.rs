@@ -3,8 +3,10 @@
 use super::draft::Draft;
 use super::mapping::{import, reasons};
 use super::split::{bytes_of, floats_of};
-use crate::Import;
-use crate::schema::{BuiltinOperator as B, BuiltinOptions, StridedSliceOptions, TensorType as T};
+use crate::schema::{
+    BuiltinOperator as B, BuiltinOptions, FakeQuantOptions, StridedSliceOptions, TensorType as T,
+};
+use crate::{Import, ImportOptions, import_memory};
 use nnhal_hal::{ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder};
 use nnhal_ops::extension::element_size;
 
@@ -266,4 +268,48 @@ fn a_softmax_from_8_to_16_bits_has_its_zero_point_as_an_output() {
     assert_eq!(found, [-16384, -16384, -16384, -16384, 32767, -32768, -32768, -32768]);
     let reason = "its result is INT16 with zero point -32768, which the HAL has as an output only";
     assert_eq!(reasons(&wide_softmax(true))[0], reason);
+}
+
+#[test]
+fn a_narrow_range_has_one_step_less() {
+    let found = |narrow_range: bool| {
+        let mut draft = Draft::new();
+        let [x, y] = [0; 2].map(|_| draft.tensor(T::Float32, &[5]));
+        let options = FakeQuantOptions { min: -1.0, max: 1.0, num_bits: 3, narrow_range };
+        let options = Some(BuiltinOptions::FakeQuantOptions(Box::new(options)));
+        draft.operator(B::FakeQuant, &[x], &[y], options);
+        draft.ends(0, &[x], &[y]);
+        floats(&draft, &[&bytes_of(&[-2.0, -0.4, 0.1, 0.51, 2.0])])
+    };
+    let is_near = |found: &[f32], expected: &[f32]| {
+        let pairs = found.iter().zip(expected);
+        assert!(pairs.clone().all(|(x, y)| (x - y).abs() < 1e-6), "{found:?}, not {expected:?}");
+    };
+    // Steps of a third, and of two sevenths, of which the fourth is 0: 3.5 is a little less in float32.
+    is_near(&found(true), &[-1.0, -1.0 / 3.0, 0.0, 2.0 / 3.0, 1.0]);
+    is_near(&found(false), &[-6.0 / 7.0, -2.0 / 7.0, 0.0, 4.0 / 7.0, 8.0 / 7.0]);
+}
+
+#[test]
+fn what_follows_from_a_scalar_has_an_axis_where_that_was_given_one() {
+    let mut draft = Draft::new();
+    let (x, v) = (draft.tensor(T::Float32, &[]), draft.tensor(T::Float32, &[3]));
+    let (one, axis) = (draft.floats(&[], &[1.0]), draft.integers(&[1], &[0]));
+    let no_lengths = draft.constant(T::Int32, &[0], &[]);
+    let [sum, negative, mean, scalar] = [0; 4].map(|_| draft.tensor(T::Float32, &[]));
+    draft.operator(B::Add, &[x, one], &[sum], None);
+    draft.operator(B::Neg, &[sum], &[negative], None);
+    draft.operator(B::Mean, &[v, axis], &[mean], None);
+    draft.operator(B::Reshape, &[negative, no_lengths], &[scalar], None);
+    draft.ends(0, &[x, v], &[sum, negative, mean, scalar]);
+    let shapes = |of_x: Option<Vec<u32>>| -> Vec<Vec<Option<u32>>> {
+        let options =
+            ImportOptions { shapes: &[of_x], may_contradict: true, ..ImportOptions::default() };
+        let memory = nnhal_hal::Memory::from_bytes(&draft.bytes()).unwrap();
+        let import = import_memory(memory, &options).unwrap();
+        import.outputs.into_iter().map(|it| it.shape).collect()
+    };
+    let (none, one) = (Vec::new(), vec![Some(1)]);
+    assert_eq!(shapes(None), [none.clone(), none.clone(), none.clone(), none.clone()]);
+    assert_eq!(shapes(Some(vec![1])), [one.clone(), one, none.clone(), none]);
 }

@@ -55,7 +55,8 @@ operator for becomes that one, of any type and rank that it has here: the arithm
 
 What differs and has no case: ADD, MUL and ABS of 16-bit integers without quantization saturate, and LiteRT's wrap around; LOG of 8-bit
 integers gives the zero point for negative values, and LiteRT the least value; FLOOR_DIV and FLOOR_MOD of integers by 0 give 0, and
-LiteRT fails; a NaN becomes the integer 0, and LiteRT's CAST gives the greatest. BROADCAST_TO takes shapes that are known at import only,
+LiteRT fails; a NaN becomes the integer 0, and LiteRT's CAST gives the greatest; POW of integers wraps around, and LiteRT's does so where the exponent is
+one number, and otherwise gives the least integer; GELU of minus infinity is 0 unless it is approximated, and LiteRT's NaN. BROADCAST_TO takes shapes that are known at import only,
 and TRANSPOSE permutations without negative numbers where they are computed.
 
 ";
@@ -78,7 +79,7 @@ const NEVER: &str = "
 | STABLEHLO_SCATTER whose lengths follow from values | importing it needs them |
 | WHILE whose variables change their size | the HAL's keep theirs |
 | lists of tensors whose number of elements changes (TensorListPushBack and the like) | a list is one tensor here, which keeps its lengths |
-| tensors of strings | the HAL has no type for them |
+| tensors of strings | the HAL has no type for them. LiteRT gives them back, and has EQUAL, NOT_EQUAL, GATHER, GATHER_ND, RESHAPE, SLICE, STRIDED_SLICE and TILE of them |
 
 StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.
 ";

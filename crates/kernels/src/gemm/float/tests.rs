@@ -54,9 +54,9 @@ fn hard_swish_of_infinities_and_nan() {
         for (index, &found) in output.iter().enumerate() {
             let column = index % columns;
             let is_right = match column % 5 {
-                0 | 3 => found == 0.0,
-                1 => found == f32::INFINITY || found == f32::MAX,
-                2 => found.is_nan(),
+                0 | 2 => found.is_nan(),
+                1 => found == f32::INFINITY,
+                3 => found == 0.0,
                 _ => (found - 6.0).abs() < 1e-5,
             };
             assert!(is_right, "{set}: {found} of {}", bias(column));

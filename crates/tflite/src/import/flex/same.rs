@@ -204,16 +204,12 @@ impl GraphImporter<'_, '_> {
                 let options = BucketizeOptions { boundaries: node.floats("boundaries") };
                 of_all(B::Bucketize, BuiltinOptions::BucketizeOptions(Box::new(options)))
             }
-            "FakeQuantWithMinMaxArgs" if truth("narrow_range") => {
-                return Err(Reason::new(
-                    "its range is narrow, which the format's operator has not",
-                ));
-            }
             "FakeQuantWithMinMaxArgs" => {
                 let options = FakeQuantOptions {
                     min: float("min", -6.0),
                     max: float("max", 6.0),
                     num_bits: small("num_bits")?,
+                    narrow_range: truth("narrow_range"),
                 };
                 of_all(B::FakeQuant, BuiltinOptions::FakeQuantOptions(Box::new(options)))
             }
