@@ -18,6 +18,8 @@ const DEFAULT_QUEUE: usize = 256;
 const MOST_BATCH: u32 = 1024;
 const MOST_INSTANCES: usize = 64;
 const MOST_QUEUE: usize = 1 << 20;
+/// Bytes of a configuration that a request brings.
+const MOST_JSON: usize = 256 << 10;
 /// Priorities of requests.
 pub(crate) const LEVELS: u64 = 3;
 const MOST_DELAY: Duration = Duration::from_secs(10);
@@ -154,6 +156,12 @@ impl ModelConfig {
     /// # Errors
     /// As [`Self::from_pbtxt`].
     pub fn from_json(text: &str) -> Result<Self> {
+        // What is made of it takes many times as much, and those who load models are strangers.
+        let found = text.len();
+        if found > MOST_JSON {
+            let why = format!("a configuration of {found} bytes, at most {MOST_JSON}");
+            return Err(Error::invalid(why));
+        }
         let mut from = serde_json::Deserializer::from_str(text);
         let message = DynamicMessage::deserialize(descriptor()?, &mut from);
         let message = message.map_err(|error| Error::invalid(error.to_string()))?;
@@ -583,5 +591,8 @@ mod tests {
         assert_eq!(config.max_batch_size, 4);
         assert!(ModelConfig::from_json("{} x").is_err());
         assert!(ModelConfig::from_json(&"[".repeat(100_000)).is_err());
+        let many = format!(r#"{{"input":[{}{{}}]}}"#, "{},".repeat(MOST_JSON / 3));
+        let refused = ModelConfig::from_json(&many).unwrap_err().to_string();
+        assert!(refused.contains("at most 262144"), "{refused}");
     }
 }

@@ -2,11 +2,13 @@
 
 mod compressed;
 mod convert;
+mod decoding;
 mod decompressed;
 mod health;
 
 pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use convert::{config, request as read_request};
+pub(crate) use decoding::{Decoding, Messages};
 
 use crate::charge::SharedCharge;
 use crate::endpoint::{AnswerCharge, Arrival, MessageCharges};
