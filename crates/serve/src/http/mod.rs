@@ -223,7 +223,10 @@ async fn receive(mut body: Body, from: usize, memory: Option<&InputMemory>) -> R
 /// The length of a request's JSON, if bytes follow it.
 fn header_length(headers: &HeaderMap) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
-    let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    // Digits alone, as in Content-Length: a sign would be read as part of the number.
+    let digits = value.to_str().ok().map(str::trim);
+    let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse().ok());
     let wrong = || Error::invalid("Inference-Header-Content-Length is no number");
     number.map(Some).ok_or_else(wrong)
 }
