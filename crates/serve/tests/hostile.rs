@@ -349,6 +349,26 @@ fn sec_a_message_of_too_many_parts_is_refused_before_all_of_it_is_there() {
 }
 
 #[test]
+fn a_message_that_is_none_is_the_fault_of_its_client() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let mut no_text = Vec::new();
+    field(1, b"\xff", &mut no_text);
+    block_on(async {
+        let (mut client, _) = connect(server.grpc_address().unwrap(), 65_535).await;
+        for message in [&no_text[..], b"\x0a\x05a", b"\x0b", b"\x2a\x02\x08\x01"] {
+            for path in [UNARY, STREAM] {
+                let (response, mut sender) = open(&mut client, path, "identity");
+                send(&mut sender, &framed(message, 0), true).await;
+                assert_eq!(end(response).await.0, INVALID_ARGUMENT, "{path} {message:?}");
+            }
+        }
+    });
+    assert!(metric(address, "nnhal_errors_total{endpoint=\"grpc\",kind=\"invalid\"") > 3.0);
+    server.end();
+}
+
+#[test]
 fn sec_what_a_message_becomes_when_it_is_decoded_counts() {
     let folder = repository("");
     let mut options = options(folder.path());
