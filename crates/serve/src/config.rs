@@ -380,7 +380,8 @@ impl ModelConfig {
         }
         for (kind, tensors) in [("input", &self.inputs), ("output", &self.outputs)] {
             let mut names = std::collections::BTreeSet::new();
-            if let Some(TensorConfig { name, .. }) = tensors.iter().find(|it| !names.insert(&it.name))
+            if let Some(TensorConfig { name, .. }) =
+                tensors.iter().find(|it| !names.insert(&it.name))
             {
                 return Err(Error::invalid(format!("{kind} {name:?} is described twice")));
             }

@@ -63,12 +63,7 @@ const fn fixed(number: u64) -> Field {
     Field { number, name: "numbers", kind: Kind::Fixed, most: ANY, size: ROOM + 1 }
 }
 
-const fn messages<T>(
-    number: u64,
-    name: &'static str,
-    most: usize,
-    shape: &'static Shape,
-) -> Field {
+const fn messages<T>(number: u64, name: &'static str, most: usize, shape: &'static Shape) -> Field {
     Field { number, name, kind: Kind::Message(shape), most, size: ROOM * size_of::<T>() }
 }
 
@@ -145,10 +140,7 @@ static LOAD: Shape = Shape {
 };
 
 static SETTINGS: Shape = Shape {
-    fields: &[
-        parameters::<proto::trace_setting_request::SettingValue>(1, &SETTING),
-        text(2),
-    ],
+    fields: &[parameters::<proto::trace_setting_request::SettingValue>(1, &SETTING), text(2)],
 };
 
 /// An entry of a map: a name, and a message of texts.
@@ -174,9 +166,8 @@ static TEXTS: Shape = Shape {
 };
 
 /// Of all others: a few texts, and numbers.
-static FEW: Shape = Shape {
-    fields: &[text(1), text(2), text(3), text(4), text(5), text(6), text(7)],
-};
+static FEW: Shape =
+    Shape { fields: &[text(1), text(2), text(3), text(4), text(5), text(6), text(7)] };
 
 /// The messages of a method.
 #[derive(Debug, Clone, Copy)]
@@ -335,7 +326,8 @@ impl Decoding {
         let at = self.at;
         let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length));
         let most = self.level()?.end;
-        let too_long = || malformed(&format!("a part of {length} bytes is longer than what it is in"));
+        let too_long =
+            || malformed(&format!("a part of {length} bytes is longer than what it is in"));
         end.filter(|end| *end <= most).ok_or_else(too_long)
     }
 
@@ -495,12 +487,9 @@ mod tests {
             all.extend_from_slice(bytes);
             all
         };
-        for (field, unit, least) in [
-            (0x1a, &b"\x01"[..], 8),
-            (0x12, b"\x01", 4),
-            (0x0a, b"\x01", 1),
-            (0x32, b"1234", 4),
-        ] {
+        for (field, unit, least) in
+            [(0x1a, &b"\x01"[..], 8), (0x12, b"\x01", 4), (0x0a, b"\x01", 1), (0x32, b"1234", 4)]
+        {
             let packed = within(0x2a, &within(0x2a, &within(field, &unit.repeat(10_000))));
             let found = infer(&packed).unwrap();
             assert!(found >= 20_000 * least, "{field}: {found}");
@@ -545,10 +534,10 @@ mod tests {
         for bytes in [
             &b"\x2a\x05\x0a\x04abcd"[..], // a part that is longer than what it is in
             b"\x0a\x7f",
-            b"\x2a\x01\x80\x00",       // a part that ends within a number
-            b"\x0b",                   // groups, and types that there are not
+            b"\x2a\x01\x80\x00", // a part that ends within a number
+            b"\x0b",             // groups, and types that there are not
             b"\x0e",
-            &[0xff; 11],               // more than 64 bits
+            &[0xff; 11], // more than 64 bits
             b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
         ] {
             let mut whole = bytes.to_vec();

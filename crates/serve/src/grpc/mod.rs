@@ -100,8 +100,9 @@ pub(crate) fn router(
             move |mut response: http::Response<axum::body::Body>| {
                 // Nothing of ours is called out of range (11), and no message of ours begins so: see `of_reader`.
                 let headers = response.headers_mut();
-                let is_malformed =
-                    headers.get("grpc-message").is_some_and(|it| it.as_bytes().starts_with(MALFORMED_IN_HEADER));
+                let is_malformed = headers
+                    .get("grpc-message")
+                    .is_some_and(|it| it.as_bytes().starts_with(MALFORMED_IN_HEADER));
                 if let Some(code) = headers.get_mut("grpc-status") {
                     let (instead, error) = match code.as_bytes() {
                         b"11" => ("8", Error::TooLarge { limit: most_request }),

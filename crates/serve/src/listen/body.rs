@@ -280,9 +280,8 @@ impl LimitedBody {
                 let limit = self.limits.most;
                 return Poll::Ready(Some(Err(self.error(Error::TooLarge { limit }))));
             }
-            let taken = outcome.and_then(|decoded| {
-                take(&self.charge, data.len().saturating_add(decoded))
-            });
+            let taken =
+                outcome.and_then(|decoded| take(&self.charge, data.len().saturating_add(decoded)));
             if let Err(error) = taken {
                 return Poll::Ready(Some(Err(self.error(error))));
             }

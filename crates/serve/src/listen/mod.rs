@@ -77,9 +77,8 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Error> {
 /// Bytes that the head of a request takes.
 fn length_of_head<B>(request: &Request<B>) -> usize {
     let fields = request.headers().iter();
-    let length = |(name, value): (&HeaderName, &HeaderValue)| {
-        name.as_str().len() + value.len() + HEADER
-    };
+    let length =
+        |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + HEADER;
     let path = request.uri().path_and_query().map_or(0, |it| it.as_str().len());
     fields.map(length).sum::<usize>() + path
 }

@@ -111,8 +111,7 @@ mod tests {
             let windows = Windows::new(most);
             let all: Vec<Window> = (0..10_240).map(|_| windows.open()).collect();
             let least = LEAST + SHORTEST_FRAME;
-            let sum: usize =
-                all.iter().map(|it| it.connection + frame(it.connection)).sum();
+            let sum: usize = all.iter().map(|it| it.connection + frame(it.connection)).sum();
             assert!(sum <= most + all.len() * least, "{most}: {sum}");
             let last = all.last().unwrap();
             assert_eq!((last.connection(), last.stream()), (65_535, 65_535));

@@ -241,11 +241,7 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// [`Error::NoMemory`]
-pub(crate) fn joined(
-    pieces: &mut Pieces,
-    length: usize,
-    charge: &SharedCharge,
-) -> Result<Bytes> {
+pub(crate) fn joined(pieces: &mut Pieces, length: usize, charge: &SharedCharge) -> Result<Bytes> {
     // Until the pieces are gone, the bytes are there twice.
     let copied = if pieces.is_joined(length) { 0 } else { length };
     take(charge, copied)?;
@@ -489,7 +485,8 @@ mod tests {
     #[test]
     fn a_text_that_is_longer_than_any_name_is_passed_over() {
         let with = |name: &str| {
-            let body = format!(r#"{{"parameters":{{"{name}":"{}"}},"inputs":[]}}"#, "ä".repeat(9000));
+            let body =
+                format!(r#"{{"parameters":{{"{name}":"{}"}},"inputs":[]}}"#, "ä".repeat(9000));
             read_one(body.as_bytes(), None)
         };
         assert!(with("of_mine").is_ok());
