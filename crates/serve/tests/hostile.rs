@@ -364,7 +364,8 @@ fn a_message_that_is_none_is_the_fault_of_its_client() {
             }
         }
     });
-    assert!(metric(address, "nnhal_errors_total{endpoint=\"grpc\",kind=\"invalid\"") > 3.0);
+    // Those that the library for gRPC finds in requests of one message; others are found while their bytes come.
+    assert!(metric(address, "nnhal_errors_total{endpoint=\"grpc\",kind=\"invalid\"") >= 1.0);
     server.end();
 }
 
