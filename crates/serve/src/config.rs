@@ -18,6 +18,8 @@ const DEFAULT_QUEUE: usize = 256;
 const MOST_BATCH: u32 = 1024;
 const MOST_INSTANCES: usize = 64;
 const MOST_QUEUE: usize = 1 << 20;
+/// Bytes of a configuration that a request brings.
+const MOST_JSON: usize = 256 << 10;
 /// Priorities of requests.
 pub(crate) const LEVELS: u64 = 3;
 const MOST_DELAY: Duration = Duration::from_secs(10);
@@ -154,6 +156,12 @@ impl ModelConfig {
     /// # Errors
     /// As [`Self::from_pbtxt`].
     pub fn from_json(text: &str) -> Result<Self> {
+        // What is made of it takes many times as much, and those who load models are strangers.
+        let found = text.len();
+        if found > MOST_JSON {
+            let why = format!("a configuration of {found} bytes, at most {MOST_JSON}");
+            return Err(Error::invalid(why));
+        }
         let mut from = serde_json::Deserializer::from_str(text);
         let message = DynamicMessage::deserialize(descriptor()?, &mut from);
         let message = message.map_err(|error| Error::invalid(error.to_string()))?;
@@ -172,6 +180,10 @@ impl ModelConfig {
         use proto::model_queue_policy::TimeoutAction;
         use proto::model_version_policy::PolicyChoice;
         let mut config = Self::default();
+        // An ensemble has a platform of its own, which is not what is missing.
+        if matches!(message.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
+            return Err(Error::invalid("ensemble_scheduling: this server does not offer it"));
+        }
         let backend =
             [message.backend.as_str(), message.platform.as_str(), message.runtime.as_str()];
         let known =
@@ -238,12 +250,14 @@ impl ModelConfig {
             Some(SchedulingChoice::SequenceBatching(_)) => {
                 return Err(Error::invalid("sequence_batching: this server does not offer it"));
             }
-            Some(SchedulingChoice::EnsembleScheduling(_)) => {
-                return Err(Error::invalid("ensemble_scheduling: this server does not offer it"));
-            }
+            Some(SchedulingChoice::EnsembleScheduling(_)) => {}
         }
         if !message.instance_group.is_empty() {
             use proto::model_instance_group::Kind;
+            if message.instance_group.iter().any(|group| group.passive) {
+                let why = "instance_group: passive: this server does not offer it";
+                return Err(Error::invalid(why));
+            }
             let counts = message.instance_group.iter().map(|group| {
                 let is_cpu = matches!(group.kind(), Kind::Auto | Kind::Cpu);
                 let count = usize::try_from(group.count).ok().filter(|_| is_cpu);
@@ -362,6 +376,14 @@ impl ModelConfig {
                 let known = "FORMAT_NONE, FORMAT_NHWC and FORMAT_NCHW";
                 let why = format!("{name:?}: there is no format {format:?}, only {known}");
                 return Err(Error::invalid(why));
+            }
+        }
+        for (kind, tensors) in [("input", &self.inputs), ("output", &self.outputs)] {
+            let mut names = std::collections::BTreeSet::new();
+            if let Some(TensorConfig { name, .. }) =
+                tensors.iter().find(|it| !names.insert(&it.name))
+            {
+                return Err(Error::invalid(format!("{kind} {name:?} is described twice")));
             }
         }
         if let Some(TensorConfig { name, .. }) = self.inputs.iter().find(|it| !it.labels.is_empty())
@@ -534,7 +556,10 @@ mod tests {
         for (text, named) in [
             ("backend: 'onnxruntime'", "onnxruntime"),
             ("sequence_batching { }", "sequence_batching"),
-            ("ensemble_scheduling { }", "ensemble_scheduling"),
+            ("platform: 'ensemble' ensemble_scheduling { }", "ensemble_scheduling"),
+            ("instance_group [ { count: 1 passive: true } ]", "passive"),
+            ("input [ { name: 'x' }, { name: 'x' } ]", "input \"x\" is described twice"),
+            ("output [ { name: 'x' }, { name: 'x' } ]", "output \"x\" is described twice"),
             ("instance_group [ { kind: KIND_GPU } ]", "instance_group"),
             ("max_batch_size: -1", "max_batch_size"),
             ("response_cache { enable: true }", "response_cache"),
@@ -583,5 +608,8 @@ mod tests {
         assert_eq!(config.max_batch_size, 4);
         assert!(ModelConfig::from_json("{} x").is_err());
         assert!(ModelConfig::from_json(&"[".repeat(100_000)).is_err());
+        let many = format!(r#"{{"input":[{}{{}}]}}"#, "{},".repeat(MOST_JSON / 3));
+        let refused = ModelConfig::from_json(&many).unwrap_err().to_string();
+        assert!(refused.contains("at most 262144"), "{refused}");
     }
 }

@@ -36,6 +36,11 @@ impl Pieces {
         self.front(self.length).unwrap_or_default()
     }
 
+    /// Whether the first `length` bytes are in one piece.
+    pub(crate) fn is_joined(&self, length: usize) -> bool {
+        self.pieces.front().is_none_or(|first| first.len() >= length)
+    }
+
     /// The first `length` bytes in one piece, which copies them only if they are in several; `None` if there are
     /// fewer.
     pub(crate) fn front(&self, length: usize) -> Option<Bytes> {

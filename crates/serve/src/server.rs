@@ -5,7 +5,7 @@ use crate::browser::SiteGuard;
 use crate::charge::Receiving;
 use crate::endpoint::EndpointKind;
 use crate::error::StartError;
-use crate::listen::{Endpoint, LastToSpeak};
+use crate::listen::{AllRequests, Endpoint, LastToSpeak, Windows};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::repository::Repository;
@@ -32,6 +32,8 @@ const MOST_BLOCKING: usize = 8;
 const BACKLOG: u32 = 4096;
 /// To wait longer for the end is to wait for ever.
 const LONGEST_END: Duration = Duration::from_secs(365 * 24 * 3600);
+/// What a request takes that waits, without its body: of this size there may be as many as fit into the memory for requests.
+const BYTES_OF_REQUEST: usize = 16 << 10;
 /// Descriptors that are kept for other things than connections.
 const KEPT_DESCRIPTORS: usize = 128;
 
@@ -101,6 +103,8 @@ impl Server {
         let guard =
             SiteGuard { is_for_this_machine: is_for_this_machine && !options.allow_anybody };
         let last = Arc::new(LastToSpeak::new());
+        let requests = AllRequests::new(options.most_receiving / BYTES_OF_REQUEST);
+        let windows = Windows::new(options.most_receiving / 2);
         let endpoint = |kind, router| Endpoint {
             kind,
             router,
@@ -112,6 +116,8 @@ impl Server {
             most_connections,
             client_timeout: options.client_timeout,
             last: Arc::clone(&last),
+            requests: Arc::clone(&requests),
+            windows: Arc::clone(&windows),
             ending: ended.clone(),
         };
         let mut endpoints = Vec::new();

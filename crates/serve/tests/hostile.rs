@@ -48,13 +48,14 @@ fn open(
     client.send_request(request.body(()).unwrap(), false).unwrap()
 }
 
-/// Sends all bytes as the server asks for them.
+/// Sends all bytes as the server asks for them; what is refused early is not sent to its end.
 async fn send(sender: &mut SendStream<Bytes>, bytes: &[u8], is_last: bool) {
     let mut rest = Bytes::copy_from_slice(bytes);
     while !rest.is_empty() {
         sender.reserve_capacity(rest.len());
         let room = std::future::poll_fn(|context| sender.poll_capacity(context)).await;
-        let part = rest.split_to(room.unwrap().unwrap().min(rest.len()));
+        let Some(Ok(room)) = room else { return };
+        let part = rest.split_to(room.min(rest.len()));
         sender.send_data(part, false).unwrap();
     }
     if is_last {
@@ -320,6 +321,233 @@ fn sec_a_stream_gives_back_all_that_its_messages_took() {
             assert_eq!(status_in(&body.trailers().await.unwrap().unwrap()), Some(0));
         }
     });
+    server.end();
+}
+
+#[test]
+fn sec_a_message_of_too_many_parts_is_refused_before_all_of_it_is_there() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    block_on(async {
+        let (mut client, _) = connect(server.grpc_address().unwrap(), 65_535).await;
+        // Inputs, outputs, raw contents and parameters of nothing, in a message that does not come to its end.
+        for part in [b"\x2a\x00", b"\x32\x00", b"\x3a\x00", b"\x22\x00"] {
+            for path in [UNARY, STREAM] {
+                let mut begun = framed(&vec![0; 1 << 20], 0);
+                begun.truncate(5);
+                begun.extend(part.repeat(2000));
+                let (response, mut sender) = open(&mut client, path, "identity");
+                send(&mut sender, &begun, false).await;
+                assert_eq!(end(response).await.0, INVALID_ARGUMENT, "{path} {part:?}");
+            }
+        }
+        let (code, _) = ask(&mut client, &digits()).await;
+        assert_eq!(code, 0, "others are answered");
+    });
+    until("memory is given back", || in_progress(address) == 0.0);
+    server.end();
+}
+
+#[test]
+fn a_message_that_is_none_is_the_fault_of_its_client() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let mut no_text = Vec::new();
+    field(1, b"\xff", &mut no_text);
+    block_on(async {
+        let (mut client, _) = connect(server.grpc_address().unwrap(), 65_535).await;
+        for message in [&no_text[..], b"\x0a\x05a", b"\x0b", b"\x2a\x02\x08\x01"] {
+            for path in [UNARY, STREAM] {
+                let (response, mut sender) = open(&mut client, path, "identity");
+                send(&mut sender, &framed(message, 0), true).await;
+                assert_eq!(end(response).await.0, INVALID_ARGUMENT, "{path} {message:?}");
+            }
+        }
+    });
+    // Those that the library for gRPC finds in requests of one message; others are found while their bytes come.
+    assert!(metric(address, "nnhal_errors_total{endpoint=\"grpc\",kind=\"invalid\"") >= 1.0);
+    server.end();
+}
+
+#[test]
+fn sec_what_a_message_becomes_when_it_is_decoded_counts() {
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_receiving = 8 << 20;
+    let (server, address) = start(options);
+    // A million numbers of a byte each, which are eight in memory, or empty texts, which are more.
+    let with = |at: usize, contents: &[u8]| {
+        let (mut inner, mut input, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        field(at, contents, &mut inner);
+        field(5, &inner, &mut input);
+        field(1, b"digits", &mut all);
+        field(5, &input, &mut all);
+        all
+    };
+    let mut texts = with(8, b"");
+    texts.extend(with(8, b"").repeat(2000));
+    block_on(async {
+        let (mut client, _) = connect(server.grpc_address().unwrap(), 65_535).await;
+        for path in [UNARY, STREAM] {
+            for (encoding, flag) in [("identity", 0), ("gzip", 1)] {
+                let message = with(3, &vec![1; 1 << 20]);
+                let message = match flag {
+                    0 => message,
+                    _ => {
+                        let level = flate2::Compression::fast();
+                        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                        encoder.write_all(&message).unwrap();
+                        encoder.finish().unwrap()
+                    }
+                };
+                let (response, mut sender) = open(&mut client, path, encoding);
+                send(&mut sender, &framed(&message, flag), false).await;
+                assert_eq!(end(response).await.0, RESOURCE_EXHAUSTED, "{path} {encoding}");
+            }
+        }
+        assert_eq!(ask(&mut client, &texts).await.0, INVALID_ARGUMENT);
+        assert_eq!(ask(&mut client, &digits()).await.0, 0, "others are answered");
+    });
+    until("memory is given back", || in_progress(address) == 0.0);
+    server.end();
+}
+
+#[test]
+fn sec_a_request_to_load_has_few_parameters_and_a_short_configuration() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let load = "/v2/repository/models/digits/load";
+    let many: Vec<String> = (0..300).map(|at| format!(r#""{at}":[0,[]]"#)).collect();
+    let answer = post(address, load, &format!(r#"{{"parameters":{{{}}}}}"#, many.join(",")));
+    assert!(status(&answer) == 400 && answer.contains("more than 256 members"), "{answer}");
+    let config = format!("{{{}}}", " ".repeat(300_000));
+    let answer = post(address, load, &format!(r#"{{"parameters":{{"config":"{config}"}}}}"#));
+    assert!(status(&answer) == 400 && answer.contains("at most 262144"), "{answer}");
+    assert_eq!(status(&post(address, load, r#"{"parameters":{"config":"{}"}}"#)), 200);
+    server.end();
+}
+
+/// Sends a message again and again, for as long as the server takes what is sent, or has room for it; how many bytes.
+async fn send_what_there_is_room_for(sender: &mut SendStream<Bytes>, message: &[u8]) -> usize {
+    const PAUSE: Duration = Duration::from_secs(1);
+    let mut sent = 0;
+    loop {
+        sender.reserve_capacity(1 << 20);
+        let room = std::future::poll_fn(|context| sender.poll_capacity(context));
+        match tokio::time::timeout(PAUSE, room).await {
+            Ok(Some(Ok(room))) => {
+                let from = sent % message.len();
+                let again = message.repeat(room / message.len() + 2);
+                sender.send_data(Bytes::from(again).slice(from..from + room), false).unwrap();
+                sent += room;
+            }
+            _ => return sent,
+        }
+    }
+}
+
+#[test]
+fn sec_what_many_connections_send_and_no_one_reads_is_bounded() {
+    const CONNECTIONS: usize = 64;
+    const MEMORY: usize = 16 << 20;
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_receiving = MEMORY;
+    let (server, address) = start(options);
+    let grpc = server.grpc_address().unwrap();
+    let sent = block_on(async {
+        let clients: Vec<_> = (0..CONNECTIONS)
+            .map(|_| {
+                tokio::spawn(async move {
+                    // No answer is taken, so that after some requests the next ones are not read.
+                    let (mut client, _) = connect(grpc, 0).await;
+                    let (mut sent, mut kept) = (0, Vec::new());
+                    for _ in 0..3 {
+                        let (response, mut sender) = open(&mut client, STREAM, "identity");
+                        let message = framed(&digits(), 0);
+                        sent += send_what_there_is_room_for(&mut sender, &message).await;
+                        kept.push((response, sender));
+                    }
+                    (sent, client, kept)
+                })
+            })
+            .collect();
+        let (mut sent, mut kept) = (0, Vec::new());
+        for client in clients {
+            let (of_one, client, streams) = client.await.unwrap();
+            sent += of_one;
+            kept.push((client, streams));
+        }
+        let (mut other, _) = connect(grpc, 65_535).await;
+        assert_eq!(ask(&mut other, &digits()).await.0, 0, "others are answered");
+        drop(kept);
+        sent
+    });
+    // What is read counts in any case; what is not is half as much, and what a connection by HTTP/2 may send at least.
+    let most = MEMORY + MEMORY / 2 + CONNECTIONS * 65_535;
+    assert!(sent > CONNECTIONS * 65_535 / 2, "{sent}");
+    assert!(sent <= most, "{sent} bytes were sent, at most {most} are expected");
+    until("memory is given back", || in_progress(address) == 0.0);
+    server.end();
+}
+
+#[test]
+fn sec_requests_at_a_time_and_their_headers_are_bounded() {
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_receiving = 1 << 20;
+    let (server, address) = start(options);
+    let grpc = server.grpc_address().unwrap();
+    let refused = |streams: Vec<(ResponseFuture, SendStream<Bytes>)>| async {
+        let (mut count, mut kept) = (0, Vec::new());
+        for (response, sender) in streams {
+            let response = response.await.unwrap();
+            match status_in(response.headers()) {
+                None => kept.push((response, sender)),
+                Some(code) => {
+                    assert_eq!(code, RESOURCE_EXHAUSTED);
+                    count += 1;
+                }
+            }
+        }
+        (count, kept)
+    };
+    block_on(async {
+        // One for each 16 KiB of a megabyte.
+        let (mut client, _) = connect(grpc, 65_535).await;
+        let streams = (0..100).map(|_| open(&mut client, STREAM, "identity")).collect();
+        let (count, kept) = refused(streams).await;
+        assert_eq!(count, 36);
+        // Who has no other one open is answered.
+        let (mut other, _) = connect(grpc, 65_535).await;
+        assert_eq!(ask(&mut other, &digits()).await.0, 0);
+        assert_eq!(status(&get(address, "/v2/health/ready")), 200);
+        drop((client, kept));
+        until("requests end with their connection", || {
+            metric(address, "nnhal_connections{endpoint=\"grpc\"") < 2.0
+        });
+        // Headers of 28 KB each, of which 4 KiB are always there.
+        let (mut client, _) = connect(grpc, 65_535).await;
+        let long = "x".repeat(28 << 10);
+        let with_long = |client: &mut SendRequest<Bytes>| {
+            let request = http::Request::post(format!("http://localhost{STREAM}"))
+                .header("content-type", "application/grpc")
+                .header("te", "trailers")
+                .header("x-long", &long);
+            client.send_request(request.body(()).unwrap(), false).unwrap()
+        };
+        let mut streams = Vec::new();
+        for _ in 0..60 {
+            client = client.ready().await.unwrap();
+            streams.push(with_long(&mut client));
+        }
+        let (count, kept) = refused(streams).await;
+        assert!((15..25).contains(&count), "{count}");
+        let taken = in_progress(address);
+        assert!((900_000.0..=1_048_576.0).contains(&taken), "{taken}");
+        drop((client, kept));
+    });
+    until("memory is given back", || in_progress(address) == 0.0);
     server.end();
 }
 

@@ -126,7 +126,8 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
         assert_eq!(status(&answer), 400, "{} {answer}", &body[..body.len().min(100)]);
         assert!(answer.contains("\"error\""));
     }
-    for header in ["x", "-1", "99999999999999999999", "400"] {
+    let whole = format!("+{}", image(1, 0.5).len());
+    for header in ["x", "-1", "99999999999999999999", "400", &whole] {
         let header = format!("inference-header-content-length: {header}\r\n");
         let bytes = request("POST", INFER, &header, image(1, 0.5).as_bytes());
         assert_eq!(status(&exchange(address, &bytes)), 400, "{header}");

@@ -1,8 +1,9 @@
 //! [`decompressed`]: messages that clients have compressed. The library for gRPC would decompress them without asking whether
 //! there is memory for what comes out.
 
+use super::decoding::{Decoding, Messages};
 use crate::blocking::blocking;
-use crate::charge::SharedCharge;
+use crate::charge::{SharedCharge, take};
 use crate::compressed::{Encoding, decompress};
 use crate::endpoint::MessageCharges;
 use crate::error::{Error, Result};
@@ -33,6 +34,7 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
     let charge =
         charge.ok_or_else(|| Error::Internal("a request without a limit of memory".into()))?;
     request.headers_mut().remove(ENCODING);
+    let kind = Messages::of(request.uri().path());
     // What a message takes of a stream is another number when it is not compressed any more.
     let received = request.extensions_mut().remove::<MessageCharges>();
     let charges = received.map(|received| (received, MessageCharges::default()));
@@ -42,8 +44,8 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
     Ok(request.map(|body| {
         let (sender, messages) = mpsc::channel(1);
         tokio::spawn(async move {
-            let mut reader =
-                Reader { body, received: BytesMut::new(), encoding, most, charge, charges };
+            let received = BytesMut::new();
+            let mut reader = Reader { kind, body, received, encoding, most, charge, charges };
             let outcome = tokio::select! {
                 outcome = reader.hand_on(&sender) => outcome,
                 () = sender.closed() => return,
@@ -59,6 +61,7 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
 
 /// Reads a request's messages, one after the other.
 struct Reader {
+    kind: Messages,
     body: Body,
     received: BytesMut,
     encoding: Encoding,
@@ -118,13 +121,19 @@ impl Reader {
         Ok(Some(message))
     }
 
-    /// A message as it was, and what it takes. What it was sent as counts no more.
+    /// A message as it was, and what it takes, also when it is decoded. What it was sent as counts no more.
     async fn decompressed(&mut self, message: Pieces, sent: usize) -> Result<(Pieces, usize)> {
         let (encoding, most, charge) = (self.encoding, self.most, Arc::clone(&self.charge));
         let decompressed = blocking(move || decompress(encoding, &message, most, &charge)).await?;
-        self.charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(sent);
         let length = decompressed.len();
-        Ok((decompressed, length))
+        let mut decoding = Decoding::new(self.kind, length);
+        let mut decoded = 0_usize;
+        for piece in decompressed.iter() {
+            decoded = decoded.saturating_add(decoding.receive(piece)?);
+        }
+        take(&self.charge, decoded)?;
+        self.charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(sent);
+        Ok((decompressed, length.saturating_add(decoded)))
     }
 
     /// Waits for `length` bytes of the body, or for its end.
@@ -199,6 +208,8 @@ mod tests {
     #[test]
     fn messages_come_out_as_they_were() {
         let long: Vec<u8> = (0..90_000_u32).map(|it| (it % 251) as u8).collect();
+        // A field that the protocol does not have.
+        let long = [&[0xfa, 0x01, 0x90, 0xbf, 0x05][..], &long].concat();
         let sent = [
             message(1, &gzip(&long)),
             message(0, b"plain"),
@@ -230,6 +241,29 @@ mod tests {
             assert_eq!(refused.code(), code, "{refused:?}");
             assert!(refused.message().contains(words), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn sec_what_a_message_takes_when_it_is_decoded_is_taken_before() {
+        // Settings of nothing: compressed they are few bytes, and decoded many.
+        let many = |count: usize| message(1, &gzip(&b"\x0a\x00".repeat(count)));
+        let path = "/inference.GRPCInferenceService/LogSettings";
+        let read = |body, most: usize| {
+            let memory = Receiving::new(most);
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let mut request = request("gzip", body, &memory);
+                *request.uri_mut() = path.parse().unwrap();
+                let collected = decompressed(request, MOST).unwrap().into_body().collect().await;
+                collected.map(drop).map_err(|error| tonic::Status::from_error(error.into()))
+            })
+        };
+        assert!(read(many(100), 100_000).is_ok());
+        let refused = read(many(100), 10_000).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+        let refused = read(many(257), 1 << 20).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused:?}");
+        assert!(refused.message().contains("257 parameters, at most 256"), "{refused:?}");
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 mod compressed;
 mod convert;
+mod decoding;
 mod decompressed;
 mod health;
 
 pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use convert::{config, request as read_request};
+pub(crate) use decoding::{Decoding, Messages};
 
 use crate::charge::SharedCharge;
 use crate::endpoint::{AnswerCharge, Arrival, MessageCharges};
@@ -33,6 +35,9 @@ use tonic_health::pb::health_server::HealthServer;
 const ACCEPTED: &str = "grpc-accept-encoding";
 /// What an answer in a stream says if no other follows it for the same request.
 const FINAL_RESPONSE: &str = "triton_final_response";
+/// How the library says that bytes are no message, as text and in a header.
+const MALFORMED: &str = "failed to decode Protobuf message";
+const MALFORMED_IN_HEADER: &[u8] = b"failed%20to%20decode%20Protobuf%20message";
 /// Requests of a stream that are computed at the same time.
 const MOST_OF_STREAM: usize = 32;
 
@@ -93,12 +98,19 @@ pub(crate) fn router(
         }))
         .layer(axum::middleware::map_response(
             move |mut response: http::Response<axum::body::Body>| {
-                // Nothing of ours is called out of range (11): see `of_reader`.
-                if let Some(code) = response.headers_mut().get_mut("grpc-status")
-                    && code.as_bytes() == b"11"
-                {
-                    *code = http::HeaderValue::from_static("8");
-                    metrics.failed("grpc", &Error::TooLarge { limit: most_request });
+                // Nothing of ours is called out of range (11), and no message of ours begins so: see `of_reader`.
+                let headers = response.headers_mut();
+                let is_malformed = headers
+                    .get("grpc-message")
+                    .is_some_and(|it| it.as_bytes().starts_with(MALFORMED_IN_HEADER));
+                if let Some(code) = headers.get_mut("grpc-status") {
+                    let (instead, error) = match code.as_bytes() {
+                        b"11" => ("8", Error::TooLarge { limit: most_request }),
+                        b"13" if is_malformed => ("3", Error::invalid(MALFORMED)),
+                        _ => return std::future::ready(response),
+                    };
+                    *code = http::HeaderValue::from_static(instead);
+                    metrics.failed("grpc", &error);
                 }
                 std::future::ready(response)
             },
@@ -106,10 +118,13 @@ pub(crate) fn router(
 }
 
 /// A status of the library that reads messages. It calls one that is too large out of range; other servers, and clients
-/// that decide whether to try again, call that exhausted.
+/// that decide whether to try again, call that exhausted. One that is none it calls an error of the server.
 fn of_reader(status: Status) -> Status {
     match status.code() {
         Code::OutOfRange => Status::resource_exhausted(status.message()),
+        Code::Internal if status.message().starts_with(MALFORMED) => {
+            Status::invalid_argument(status.message())
+        }
         _ => status,
     }
 }

@@ -7,9 +7,9 @@ mod views;
 pub(crate) use compressed::{compressed, encoding as wanted_encoding};
 pub(crate) use json::{Received, read as read_request};
 
-use self::json::Object;
+use self::json::{AnyText, Members, Object};
 use crate::blocking::blocking;
-use crate::charge::SharedCharge;
+use crate::charge::{SharedCharge, take};
 use crate::compressed::{Encoding, decompress};
 use crate::endpoint::{AnswerCharge, Arrival, Limits};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::input_memory::InputMemory;
 use crate::page;
 use crate::pieces::{Joining, Pieces};
 use crate::repository::Overrides;
-use crate::request::{InferRequest, InferResponse, version};
+use crate::request::{InferRequest, InferResponse, MOST_PARAMETERS, version};
 use crate::service::Service;
 use crate::shared_memory::RegionStatus;
 use axum::Router;
@@ -32,7 +32,6 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where the JSON of a request ends and bytes begin.
@@ -224,7 +223,10 @@ async fn receive(mut body: Body, from: usize, memory: Option<&InputMemory>) -> R
 /// The length of a request's JSON, if bytes follow it.
 fn header_length(headers: &HeaderMap) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
-    let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    // Digits alone, as in Content-Length: a sign would be read as part of the number.
+    let digits = value.to_str().ok().map(str::trim);
+    let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse().ok());
     let wrong = || Error::invalid("Inference-Header-Content-Length is no number");
     number.map(Some).ok_or_else(wrong)
 }
@@ -258,7 +260,8 @@ async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request
             let request = json::read_raw(&of.model, version, &served.inputs, is_batched, data)?;
             (request, true)
         } else {
-            parse(&service, &of.model, version, body).await?
+            let charge = head.extensions.get::<SharedCharge>().ok_or_else(unlimited)?;
+            parse(&service, &of.model, version, body, charge).await?
         };
         let binary: Vec<bool> = match request.outputs.is_empty() {
             true => Vec::new(),
@@ -294,10 +297,11 @@ async fn parse(
     model: &str,
     version: Option<u64>,
     body: Received,
+    charge: &SharedCharge,
 ) -> Result<(InferRequest, bool)> {
-    let (own, model) = (Arc::clone(service), model.to_owned());
+    let (own, model, charge) = (Arc::clone(service), model.to_owned(), Arc::clone(charge));
     let length = body.header.unwrap_or(body.front.len());
-    let read = move || json::read(&model, version, body, &own.shared_memory);
+    let read = move || json::read(&model, version, body, &own.shared_memory, &charge);
     if length < MUCH_JSON {
         return read();
     }
@@ -319,11 +323,18 @@ async fn write(
 }
 
 /// A body that may be empty, or is JSON.
-async fn optional_json<T: for<'de> Deserialize<'de> + Default>(body: Body) -> Result<T> {
-    let body = read(body).await?.to_bytes();
+async fn optional_json<T: for<'de> Deserialize<'de> + Default>(
+    request: Request<Body>,
+) -> Result<T> {
+    let charge = request.extensions().get::<SharedCharge>().cloned().ok_or_else(unlimited)?;
+    let mut body = read(request.into_body()).await?;
+    let length = body.len();
+    let body = json::joined(&mut body, length, &charge)?;
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
+    // Texts of it are copied.
+    take(&charge, length)?;
     let wrong = |error: serde_json::Error| Error::invalid(format!("the body: {error}"));
     serde_json::from_slice(&body).map(|Object(it)| it).map_err(wrong)
 }
@@ -334,7 +345,7 @@ async fn index(State(service): Shared, request: Request<Body>) -> Answer {
         #[serde(default)]
         ready: bool,
     }
-    let Wanted { ready } = optional_json(request.into_body()).await?;
+    let Wanted { ready } = optional_json(request).await?;
     let repository = Arc::clone(&service.repository);
     let index = blocking(move || Ok(repository.index(ready))).await?;
     let entries: Vec<_> = index
@@ -359,16 +370,17 @@ async fn load(
     #[derive(Deserialize, Default)]
     struct Wanted {
         #[serde(default)]
-        parameters: Option<BTreeMap<String, serde_json::Value>>,
+        parameters: Option<Members<AnyText, MOST_PARAMETERS>>,
     }
     service.check_control()?;
-    let wanted: Wanted = optional_json(request.into_body()).await?;
+    let charge = request.extensions().get::<SharedCharge>().cloned().ok_or_else(unlimited)?;
+    let wanted: Wanted = optional_json(request).await?;
     let mut overrides = Overrides::default();
-    for (name, value) in wanted.parameters.unwrap_or_default() {
-        let text = value.as_str();
+    for (name, AnyText(text)) in wanted.parameters.unwrap_or_default().0 {
         match (name.as_str(), name.strip_prefix("file:"), text) {
-            ("config", _, Some(text)) => overrides.config = Some(text.to_owned()),
+            ("config", _, Some(text)) => overrides.config = Some(text),
             (_, Some(path), Some(text)) => {
+                take(&charge, text.len())?;
                 let decoded = base64::engine::general_purpose::STANDARD.decode(text);
                 let bytes = decoded.map_err(|error| Error::invalid(format!("{name}: {error}")))?;
                 overrides.file(path, bytes)?;
@@ -432,7 +444,7 @@ async fn memory_register(
         byte_size: u64,
     }
     service.shared_memory.check_allowed()?;
-    let Wanted { key, offset, byte_size } = optional_json(request.into_body()).await?;
+    let Wanted { key, offset, byte_size } = optional_json(request).await?;
     service.shared_memory.register(RegionStatus { name: of.region, key, offset, byte_size })?;
     Ok(StatusCode::OK)
 }

@@ -5,6 +5,7 @@ use crate::charge::SharedCharge;
 use crate::charge::take;
 use crate::endpoint::{EndpointKind, Limits, MessageCharges};
 use crate::error::Error;
+use crate::grpc::{Decoding, Messages};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -36,27 +37,59 @@ pub(crate) struct LimitedBody {
     /// Since when it is waited for.
     waiting: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
-    stream: Option<StreamOfMessages>,
+    /// By gRPC.
+    messages: Option<BodyOfMessages>,
 }
 
-/// What is known of a body that is a stream of messages. Between two of them a client may say nothing for as long as it likes.
-pub(crate) struct StreamOfMessages {
+/// What is known of a body of messages.
+pub(crate) struct BodyOfMessages {
+    /// Of which method they are.
+    messages: Messages,
     /// Where the bytes of each message are noted, if someone gives them back.
     charges: Option<MessageCharges>,
     /// In front of a message: whether it is compressed, and its length.
     head: [u8; HEAD],
     /// Bytes of the message that has begun, with its head; 0: none has.
     length: usize,
-    /// When the server ends, no more messages are taken.
-    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// What the message that has begun takes when it is decoded. One that is compressed is looked at when it no longer is.
+    decoding: Option<Decoding>,
+    /// Bytes that it takes beside its own.
+    decoded: usize,
+    /// Of a stream: when the server ends, no more messages are taken. Between two of them a client may say nothing for as long as
+    /// it likes.
+    ending: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl StreamOfMessages {
-    pub(crate) fn new(
+/// What was received of a body of messages.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Progress {
+    /// Whether a message has ended.
+    has_ended: bool,
+    /// Bytes that messages take when they are decoded, beside their own.
+    decoded: usize,
+}
+
+impl BodyOfMessages {
+    /// The one message of a request.
+    pub(crate) fn one(messages: Messages) -> Self {
+        Self {
+            messages,
+            charges: None,
+            head: [0; HEAD],
+            length: 0,
+            decoding: None,
+            decoded: 0,
+            ending: None,
+        }
+    }
+
+    /// A stream of them.
+    pub(crate) fn stream(
+        messages: Messages,
         charges: Option<MessageCharges>,
         ending: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
-        Self { charges, head: [0; HEAD], length: 0, ending: Box::pin(ending) }
+        Self { charges, ending: Some(Box::pin(ending)), ..Self::one(messages) }
     }
 
     /// Bytes that the message which has begun is to have, as far as that is known.
@@ -70,31 +103,48 @@ impl StreamOfMessages {
         }
     }
 
-    /// Goes on by these bytes. Gives whether a message has ended.
-    fn receive(&mut self, mut bytes: &[u8]) -> bool {
-        let mut has_ended = false;
+    /// Goes on by these bytes.
+    ///
+    /// # Errors
+    /// Those of [`Decoding::receive`]
+    fn receive(&mut self, mut bytes: &[u8]) -> Result<Progress, Error> {
+        let mut progress = Progress::default();
         while !bytes.is_empty() {
             if let Some(head) = self.head.get_mut(self.length..) {
                 let count = head.len().min(bytes.len());
                 head[..count].copy_from_slice(&bytes[..count]);
                 self.length += count;
                 bytes = &bytes[count..];
+                if self.length == HEAD && self.head[0] == 0 {
+                    let length = self.expected() - HEAD;
+                    self.decoding = Some(Decoding::new(self.messages, length));
+                }
             }
             // What the head says is known when all of it is there.
             if self.length >= HEAD {
                 let count = (self.expected() - self.length).min(bytes.len());
+                if let Some(decoding) = &mut self.decoding {
+                    let decoded = decoding.receive(&bytes[..count])?;
+                    self.decoded = self.decoded.saturating_add(decoded);
+                    progress.decoded = progress.decoded.saturating_add(decoded);
+                }
                 self.length += count;
                 bytes = &bytes[count..];
                 if self.length == self.expected() {
                     if let Some(charges) = &self.charges {
-                        charges.push(self.length);
+                        charges.push(self.length.saturating_add(self.decoded));
                     }
-                    self.length = 0;
-                    has_ended = true;
+                    (self.length, self.decoded, self.decoding) = (0, 0, None);
+                    progress.has_ended = true;
                 }
             }
         }
-        has_ended
+        Ok(progress)
+    }
+
+    /// Whether it is a stream that is between two messages.
+    fn is_between(&self) -> bool {
+        self.ending.is_some() && self.length == 0
     }
 }
 
@@ -118,7 +168,7 @@ impl LimitedBody {
         charge: SharedCharge,
         limits: Limits,
         kind: EndpointKind,
-        stream: Option<StreamOfMessages>,
+        messages: Option<BodyOfMessages>,
     ) -> Self {
         Self {
             inner: Some(inner),
@@ -130,7 +180,7 @@ impl LimitedBody {
             waited: Duration::ZERO,
             waiting: None,
             timer: None,
-            stream,
+            messages,
         }
     }
 
@@ -161,30 +211,35 @@ impl LimitedBody {
         }
     }
 
-    /// Counts what was received. Only what the client is waited for takes of its time.
-    fn receive(&mut self, bytes: &[u8]) {
+    /// Counts what was received, and gives how many bytes it takes beside its own. Only what the client is waited for takes of its
+    /// time.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]
+    fn receive(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         self.received = self.received.saturating_add(bytes.len());
         self.in_time = self.in_time.saturating_add(bytes.len());
         if let Some(since) = self.waiting.take() {
             self.waited += since.elapsed();
         }
-        if let Some(stream) = &mut self.stream
-            && stream.receive(bytes)
-        {
-            (self.in_time, self.waited, self.timer) = (stream.length, Duration::ZERO, None);
+        let Some(messages) = &mut self.messages else { return Ok(0) };
+        let Progress { has_ended, decoded } = messages.receive(bytes)?;
+        if has_ended && messages.ending.is_some() {
+            (self.in_time, self.waited, self.timer) = (messages.length, Duration::ZERO, None);
         }
+        Ok(decoded)
     }
 
     /// Whether the body is a stream that is between two messages.
     fn is_between_messages(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.length == 0)
+        self.messages.as_ref().is_some_and(BodyOfMessages::is_between)
     }
 
     /// Whether the server ends and no message has begun.
     fn is_ending(&mut self, context: &mut Context<'_>) -> bool {
-        let is_between = self.is_between_messages();
-        let stream = self.stream.as_mut().filter(|_| is_between);
-        stream.is_some_and(|stream| stream.ending.as_mut().poll(context).is_ready())
+        let messages = self.messages.as_mut().filter(|messages| messages.is_between());
+        let ending = messages.and_then(|messages| messages.ending.as_mut());
+        ending.is_some_and(|ending| ending.as_mut().poll(context).is_ready())
     }
 
     /// The body cannot be read on.
@@ -220,12 +275,14 @@ impl LimitedBody {
             }
         };
         if let Some(data) = frame.data_ref() {
-            self.receive(data);
+            let outcome = self.receive(data);
             if self.received > self.limits.most {
                 let limit = self.limits.most;
                 return Poll::Ready(Some(Err(self.error(Error::TooLarge { limit }))));
             }
-            if let Err(error) = take(&self.charge, data.len()) {
+            let taken =
+                outcome.and_then(|decoded| take(&self.charge, data.len().saturating_add(decoded)));
+            if let Err(error) = taken {
                 return Poll::Ready(Some(Err(self.error(error))));
             }
         }
@@ -278,19 +335,48 @@ mod tests {
 
     #[test]
     fn messages_of_a_stream_are_found_however_they_are_cut() {
-        let message = |length: u8| [&[0, 0, 0, 0, length][..], &vec![7; length.into()]].concat();
-        let lengths = [3, 0, 200, 0, 0, 1];
+        // A field that the protocol does not have.
+        let message = |length: u8| match length.checked_sub(3) {
+            None => vec![0; HEAD],
+            Some(rest) => {
+                let head = [0, 0, 0, 0, length, 0xfa, 0x01, rest];
+                [&head[..], &vec![7; rest.into()]].concat()
+            }
+        };
+        let lengths = [3, 0, 130, 0, 0, 4];
         let all = lengths.map(message).concat();
+        let messages = Messages::of("ModelStreamInfer");
         for piece in [1, 2, 5, 6, 7, 100, all.len()] {
             let charges = MessageCharges::default();
-            let mut stream = StreamOfMessages::new(Some(charges.clone()), std::future::pending());
+            let ending = std::future::pending();
+            let mut stream = BodyOfMessages::stream(messages, Some(charges.clone()), ending);
             for piece in all.chunks(piece) {
-                stream.receive(piece);
+                stream.receive(piece).unwrap();
             }
             assert_eq!(stream.length, 0, "nothing has begun after the last one");
             assert_eq!(lengths.map(|_| charges.pop()), lengths.map(|it| HEAD + usize::from(it)));
-            assert!(!stream.receive(&[0, 255, 255, 255, 255, 1]));
+            assert!(!stream.receive(&[0, 255, 255, 255, 255, 0xfa]).unwrap().has_ended);
             assert_eq!((stream.length, charges.pop()), (6, 0));
         }
+    }
+
+    #[test]
+    fn sec_what_a_message_takes_when_it_is_decoded_is_given_back_with_it() {
+        let outputs = [&[0, 0, 0, 0, 20][..], &b"\x32\x00".repeat(10)].concat();
+        let of = |bytes: &[u8]| {
+            let charges = MessageCharges::default();
+            let messages = Messages::of("ModelStreamInfer");
+            let ending = std::future::pending();
+            let mut stream = BodyOfMessages::stream(messages, Some(charges.clone()), ending);
+            let progress = stream.receive(bytes).unwrap();
+            (progress, charges)
+        };
+        let (progress, charges) = of(&outputs.repeat(2));
+        assert!(progress.has_ended && progress.decoded > 1000, "{progress:?}");
+        let each = outputs.len() + progress.decoded / 2;
+        assert_eq!([charges.pop(), charges.pop(), charges.pop()], [each, each, 0]);
+        // What is compressed is none yet.
+        let (progress, charges) = of(&[&[1, 0, 0, 0, 3][..], b"xyz"].concat());
+        assert_eq!((progress, charges.pop()), (Progress { has_ended: true, decoded: 0 }, 8));
     }
 }

@@ -8,25 +8,29 @@ mod open_requests;
 mod poll_again;
 mod timed;
 mod untaken;
+mod windows;
 
 use crate::access::{Tls, Tokens};
 use crate::browser::SiteGuard;
+use crate::charge::take;
 use crate::endpoint::{AnswerCharge, Arrival, EndpointKind, Limits, MessageCharges};
 use crate::error::Error;
+use crate::grpc::Messages;
 use crate::service::Service;
 use ahead::ReadAhead;
 use answer_body::AnswerBody;
 use axum::Router;
 use axum::response::Response;
-use body::{LimitedBody, StreamOfMessages};
+use body::{BodyOfMessages, LimitedBody};
 use busy_poll::BusyPoll;
 pub(crate) use busy_poll::LastToSpeak;
-use http::header::{EXPECT, HOST};
+use http::header::{EXPECT, HOST, HeaderName, HeaderValue};
 use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+pub(crate) use open_requests::AllRequests;
 use open_requests::{OpenRequest, OpenRequests};
 use poll_again::poll_again;
 use std::convert::Infallible;
@@ -38,17 +42,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service as _;
 use untaken::Untaken;
+pub(crate) use windows::Windows;
 
 /// Headers of a request, and their bytes.
 const MOST_HEADERS: usize = 64;
 const MOST_HEADER_BYTES: usize = 32 << 10;
 /// Requests at a time in a connection of HTTP/2.
 const MOST_STREAMS: u32 = 256;
-/// Bytes that a client may send before they are taken.
-const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 2 << 20;
-/// Bytes of a frame of HTTP/2 that clients may send: with more, large tensors come in fewer pieces.
-const LONGEST_FRAME: u32 = 256 << 10;
+/// Bytes of the headers of a request that do not count: each request has so much beside them.
+const SHORT_HEADERS: usize = 4 << 10;
+/// Bytes of a header beside its name and its value.
+const HEADER: usize = 128;
 /// After an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -70,6 +74,15 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Error> {
     }
 }
 
+/// Bytes that the head of a request takes.
+fn length_of_head<B>(request: &Request<B>) -> usize {
+    let fields = request.headers().iter();
+    let length =
+        |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + HEADER;
+    let path = request.uri().path_and_query().map_or(0, |it| it.as_str().len());
+    fields.map(length).sum::<usize>() + path
+}
+
 /// A way in, with what it needs.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
@@ -84,6 +97,8 @@ pub(crate) struct Endpoint {
     pub(crate) most_connections: usize,
     pub(crate) client_timeout: Duration,
     pub(crate) last: Arc<LastToSpeak>,
+    pub(crate) requests: Arc<AllRequests>,
+    pub(crate) windows: Arc<Windows>,
     /// Whether the server ends.
     pub(crate) ending: watch::Receiver<bool>,
 }
@@ -138,7 +153,7 @@ impl Endpoint {
     ) {
         // Answers are small: none waits for another.
         let _ = stream.set_nodelay(true);
-        let requests = OpenRequests::default();
+        let requests = self.requests.of_connection();
         let stream = BusyPoll::new(stream, &self.last, requests.clone(), self.kind);
         let timeout = self.client_timeout;
         match self.tls.clone() {
@@ -158,30 +173,32 @@ impl Endpoint {
         watcher: hyper_util::server::graceful::Watcher,
     ) {
         let mut builder = Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.client_timeout)
-            .max_headers(MOST_HEADERS)
-            .max_buf_size(MOST_HEADER_BYTES.max(64 << 10));
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(MOST_STREAMS)
-            .max_frame_size(LONGEST_FRAME)
-            .max_header_list_size(u32::try_from(MOST_HEADER_BYTES).unwrap_or(u32::MAX))
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .keep_alive_interval(Some(self.client_timeout))
-            .keep_alive_timeout(self.client_timeout);
         let stream = Timed::new(stream, self.client_timeout);
         match self.kind {
             EndpointKind::Http => {
-                self.answer(builder.http1_only(), stream, requests, watcher).await
+                builder
+                    .http1()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(self.client_timeout)
+                    .max_headers(MOST_HEADERS)
+                    .max_buf_size(MOST_HEADER_BYTES.max(64 << 10));
+                self.answer(builder.http1_only(), stream, requests, watcher).await;
             }
             EndpointKind::Grpc => {
+                let window = self.windows.open();
+                builder
+                    .http2()
+                    .timer(TokioTimer::new())
+                    .max_concurrent_streams(MOST_STREAMS)
+                    .max_frame_size(window.frame())
+                    .max_header_list_size(u32::try_from(MOST_HEADER_BYTES).unwrap_or(u32::MAX))
+                    .initial_stream_window_size(window.stream())
+                    .initial_connection_window_size(window.connection())
+                    .keep_alive_interval(Some(self.client_timeout))
+                    .keep_alive_timeout(self.client_timeout);
                 let stream = ReadAhead::new(stream);
                 self.answer(builder.http2_only(), stream, requests, watcher).await;
+                drop(window);
             }
         }
     }
@@ -227,7 +244,15 @@ impl Endpoint {
     ) -> http::Response<AnswerBody> {
         let memory = &self.service.receiving;
         let charge = AnswerCharge(self.service.charge().shared());
-        let (mut head, body) = self.request(request, &charge).await.into_parts();
+        let response = match open.is_too_many {
+            false => self.request(request, &charge).await,
+            true => {
+                let error = Error::Busy("there are as many requests at a time as there may be");
+                self.service.metrics.failed(self.kind.name(), &error);
+                refuse(self.kind, &error)
+            }
+        };
+        let (mut head, body) = response.into_parts();
         let answers = Some(answers).filter(|_| self.kind == EndpointKind::Grpc);
         let mut body = AnswerBody::new(body, memory, answers, open);
         let charge = charge.0.lock().unwrap_or_else(PoisonError::into_inner).split(usize::MAX);
@@ -250,10 +275,11 @@ impl Endpoint {
     }
 
     /// What is known of a body that is a stream of messages.
-    fn stream(&self, charges: Option<MessageCharges>) -> StreamOfMessages {
+    fn stream(&self, messages: Messages, charges: Option<MessageCharges>) -> BodyOfMessages {
         let mut ending = self.ending.clone();
         // It ends with the server, also when that is gone already.
-        StreamOfMessages::new(charges, async move { drop(ending.wait_for(|it| *it).await) })
+        let ending = async move { drop(ending.wait_for(|it| *it).await) };
+        BodyOfMessages::stream(messages, charges, ending)
     }
 
     async fn request(&self, request: Request<Incoming>, answer: &AnswerCharge) -> Response {
@@ -267,12 +293,18 @@ impl Endpoint {
             timeout: self.client_timeout,
         };
         let charges = is_stream.then(MessageCharges::default);
-        let stream = (is_stream || is_grpc && path.starts_with("/grpc.reflection."))
-            .then(|| self.stream(charges.clone()));
+        let messages = is_grpc.then(|| {
+            let messages = Messages::of(path);
+            match is_stream || path.starts_with("/grpc.reflection.") {
+                true => self.stream(messages, charges.clone()),
+                false => BodyOfMessages::one(messages),
+            }
+        });
         let charge = self.service.charge().shared();
+        let long = length_of_head(&request).saturating_sub(SHORT_HEADERS);
         let mut request = request
-            .map(|body| LimitedBody::new(body, Arc::clone(&charge), limits, self.kind, stream));
-        if let Err(error) = self.admit(&request) {
+            .map(|body| LimitedBody::new(body, Arc::clone(&charge), limits, self.kind, messages));
+        if let Err(error) = take(&charge, long).and_then(|()| self.admit(&request)) {
             self.service.metrics.failed(self.kind.name(), &error);
             return refuse(self.kind, &error);
         }

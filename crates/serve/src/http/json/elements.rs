@@ -7,15 +7,19 @@ use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use std::fmt;
 
+/// Bytes that the elements of a text may take, of which `length` are wanted: no more than it can hold. An element and a comma are
+/// two bytes of it, and make eight at most.
+pub(super) fn most_bytes(text: &str, length: usize) -> usize {
+    length.min(text.len().saturating_mul(4).saturating_add(8))
+}
+
 /// Elements of JSON as bytes: nested as the shape is, or flat. `length` is how many bytes they make.
 pub(super) fn read_elements(
     text: &str,
     data_type: DataType,
     length: usize,
 ) -> Result<Bytes, serde_json::Error> {
-    // No more than the text can hold: an element and a comma are two bytes of it, and make eight at most.
-    let room = length.min(text.len().saturating_mul(4).saturating_add(8));
-    let mut bytes = Vec::with_capacity(room);
+    let mut bytes = Vec::with_capacity(most_bytes(text, length));
     let mut from = serde_json::Deserializer::from_str(text);
     Elements { bytes: &mut bytes, data_type, length }.deserialize(&mut from)?;
     if bytes.len() != length {

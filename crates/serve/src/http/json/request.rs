@@ -1,32 +1,37 @@
 //! [`read`]: requests of JSON, with the bytes behind it; [`read_raw`]: of bytes alone.
 
-use super::elements::read_elements;
+use super::bounded::{List, Members, Name};
+use super::elements::{most_bytes, read_elements};
 use super::object::Object;
+use crate::charge::{SharedCharge, take};
 use crate::error::{Error, Result};
 use crate::input_memory::InputMemory;
-use crate::parameters::{MOST_NAME, Parameter, Parameters, check_count, check_name, truth, whole};
+use crate::parameters::{MOST_NAME, Parameter, Parameters, truth, whole};
 use crate::pieces::Pieces;
-use crate::request::{Data, InferRequest, InputTensor, MOST_TENSORS, WantedOutput};
+use crate::request::{
+    Data, InferRequest, InputTensor, MOST_AXES, MOST_PARAMETERS, MOST_TENSORS, WantedOutput,
+};
 use crate::shared_memory::SharedMemory;
+use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::PoisonError;
 
 #[derive(Deserialize)]
 struct WireRequest<'a> {
     #[serde(default)]
-    id: Option<String>,
+    id: Option<Name>,
     #[serde(default)]
     parameters: Option<WireParameters>,
     #[serde(borrow)]
-    inputs: Vec<Object<WireInput<'a>>>,
-    #[serde(default)]
-    outputs: Option<Vec<Object<WireOutput>>>,
+    inputs: List<Object<WireInput<'a>>, MOST_TENSORS>,
+    #[serde(default, borrow)]
+    outputs: Option<List<Object<WireOutput<'a>>, MOST_TENSORS>>,
 }
 
-type WireParameters = BTreeMap<String, WireParameter>;
+type WireParameters = Members<WireParameter, MOST_PARAMETERS>;
 
 /// A parameter is a text, a number or a truth; anything else is none that is known.
 struct WireParameter(Option<Parameter>);
@@ -63,7 +68,9 @@ impl<'de> Visitor<'de> for AnyParameter {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Some(Parameter::Text(value.to_owned())))
+        // No name is longer, so that one that is cut is none.
+        let end = (0..=value.len().min(MOST_NAME + 4)).rev().find(|at| value.is_char_boundary(*at));
+        Ok(Some(Parameter::Text(value[..end.unwrap_or(0)].to_owned())))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -83,25 +90,36 @@ impl<'de> Visitor<'de> for AnyParameter {
 
 #[derive(Deserialize)]
 struct WireInput<'a> {
-    name: String,
-    shape: Vec<i64>,
-    datatype: String,
-    #[serde(default)]
-    parameters: Option<WireParameters>,
+    name: Name,
+    shape: List<i64, MOST_AXES>,
+    datatype: Name,
+    /// Those of one input are read at a time.
+    #[serde(default, borrow)]
+    parameters: Option<&'a RawValue>,
     #[serde(default, borrow)]
     data: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct WireOutput {
-    name: String,
-    #[serde(default)]
-    parameters: Option<WireParameters>,
+struct WireOutput<'a> {
+    name: Name,
+    #[serde(default, borrow)]
+    parameters: Option<&'a RawValue>,
 }
 
 fn parameters(wire: Option<WireParameters>) -> Parameters {
     let value = |(name, WireParameter(value))| value.map(|value| (name, value));
-    wire.unwrap_or_default().into_iter().filter_map(value).collect()
+    wire.unwrap_or_default().0.into_iter().filter_map(value).collect()
+}
+
+/// The parameters of an input or output, which is called so.
+fn parameters_of(what: &str, name: &str, wire: Option<&RawValue>) -> Result<Parameters> {
+    let Some(wire) = wire else { return Ok(Parameters::new()) };
+    let read = serde_json::from_str(wire.get()).map(|members| parameters(Some(members)));
+    read.map_err(|error| {
+        let why = without_place(&error);
+        Error::invalid(format!("{what} {name:?}: its parameters: {why}"))
+    })
 }
 
 fn malformed(text: &[u8], error: &serde_json::Error) -> Error {
@@ -174,41 +192,41 @@ impl Rest {
     }
 }
 
-/// Reads the body of a request. Also gives whether outputs that no request names are wanted as bytes.
+/// Reads the body of a request. Also gives whether outputs that no request names are wanted as bytes. What the request takes beside
+/// its body is taken of `charge`.
 ///
 /// # Errors
-/// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`].
+/// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`], [`Error::NoMemory`].
 pub(crate) fn read(
     model: &str,
     version: Option<u64>,
     body: Received,
     memory: &SharedMemory,
+    charge: &SharedCharge,
 ) -> Result<(InferRequest, bool)> {
     let Received { front: mut pieces, header, memory: rest } = body;
     let length = header.unwrap_or(pieces.len());
-    let text = pieces.front(length).ok_or_else(|| {
-        let found = pieces.len();
-        Error::invalid(format!("Inference-Header-Content-Length is {length}, the body has {found}"))
-    })?;
+    let found = pieces.len();
+    if length > found {
+        let why = format!("Inference-Header-Content-Length is {length}, the body has {found}");
+        return Err(Error::invalid(why));
+    }
+    let text = joined(&mut pieces, length, charge)?;
     let Object(wire): Object<WireRequest<'_>> =
         serde_json::from_slice(&text).map_err(|error| malformed(&text, &error))?;
     let of_request = parameters(wire.parameters);
     let mut request = InferRequest { model: model.to_owned(), version, ..InferRequest::default() };
-    request.id = wire.id.unwrap_or_default();
+    request.id = wire.id.map(|Name(id)| id).unwrap_or_default();
     request.apply(&of_request)?;
-    check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
-    pieces.split_to(length);
     let mut rest = Rest { pieces, memory: rest };
-    for Object(input) in wire.inputs {
-        request.inputs.push(read_input(input, &mut rest, memory)?);
+    for Object(input) in wire.inputs.0 {
+        request.inputs.push(read_input(&input, &mut rest, memory, charge)?);
     }
     let left = rest.len();
     if left > 0 {
         return Err(Error::invalid(format!("{left} bytes follow those of the last input")));
     }
-    let outputs = wire.outputs.unwrap_or_default();
-    check_count("outputs", outputs.len(), MOST_TENSORS)?;
-    for Object(output) in outputs {
+    for Object(output) in wire.outputs.unwrap_or_default().0 {
         request.outputs.push(read_output(output, memory)?);
     }
     // An output that does not say it is as the request says.
@@ -219,20 +237,35 @@ pub(crate) fn read(
     Ok((request, all_binary == Some(true)))
 }
 
+/// Takes the first bytes away, in one piece.
+///
+/// # Errors
+/// [`Error::NoMemory`]
+pub(crate) fn joined(pieces: &mut Pieces, length: usize, charge: &SharedCharge) -> Result<Bytes> {
+    // Until the pieces are gone, the bytes are there twice.
+    let copied = if pieces.is_joined(length) { 0 } else { length };
+    take(charge, copied)?;
+    let text = pieces.front(length).unwrap_or_default();
+    pieces.split_to(length);
+    charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(copied);
+    Ok(text)
+}
+
 fn read_input(
-    mut input: WireInput<'_>,
+    input: &WireInput<'_>,
     rest: &mut Rest,
     memory: &SharedMemory,
+    charge: &SharedCharge,
 ) -> Result<InputTensor> {
-    let parameters = parameters(input.parameters.take());
-    let WireInput { name, shape, datatype, data, .. } = &input;
-    check_name("an input's name", name)?;
+    let WireInput { name: Name(name), shape: List(shape), datatype: Name(datatype), .. } = input;
+    let parameters = parameters_of("input", name, input.parameters)?;
     let refuse = |why: String| Error::invalid(format!("input {name:?}: {why}"));
     let binary = whole(&parameters, "binary_data_size")?;
     let shared = memory.slice(&parameters)?;
-    let data = match (data, binary, shared) {
+    let data = match (input.data, binary, shared) {
         (Some(data), None, None) => {
             let (data_type, _, length) = InputTensor::size(name, datatype, shape)?;
+            take(charge, most_bytes(data.get(), length))?;
             let elements = read_elements(data.get(), data_type, length);
             Data::Bytes(elements.map_err(|error| refuse(without_place(&error)))?.into())
         }
@@ -251,17 +284,16 @@ fn read_input(
     InputTensor::new(name, datatype, shape, data)
 }
 
-fn read_output(output: WireOutput, memory: &SharedMemory) -> Result<WantedOutput> {
-    check_name("an output's name", &output.name)?;
-    let parameters = parameters(output.parameters);
+fn read_output(output: WireOutput<'_>, memory: &SharedMemory) -> Result<WantedOutput> {
+    let Name(name) = output.name;
+    let parameters = parameters_of("output", &name, output.parameters)?;
     let classes = whole(&parameters, "classification")?.filter(|classes| *classes > 0);
     let (shared, binary) = (memory.slice(&parameters)?, truth(&parameters, "binary_data")?);
     if shared.is_some() && binary == Some(true) {
-        let name = &output.name;
         return Err(Error::invalid(format!("output {name:?}: it is wanted in several places")));
     }
     Ok(WantedOutput {
-        name: output.name,
+        name,
         classes: classes.map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
         shared,
         binary,
@@ -303,19 +335,23 @@ pub(crate) fn read_raw(
     Ok(InferRequest { model, version, inputs: vec![input], ..InferRequest::default() })
 }
 
-// A name that is longer is refused before anything is made of it.
-const _: () = assert!(MOST_NAME <= 1 << 16);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::charge::{Charge, Receiving};
     use crate::model::TensorMeta;
+    use crate::pieces::Joining;
     use nnhal::DataType;
 
-    fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
+    fn read_with(most: usize, front: Pieces, header: Option<usize>) -> Result<InferRequest> {
         let memory = SharedMemory::new(false);
-        let body = Received { front: body.to_vec().into(), header, memory: None };
-        read("m", None, body, &memory).map(|(request, _)| request)
+        let body = Received { front, header, memory: None };
+        let charge = Charge::new(Receiving::new(most)).shared();
+        read("m", None, body, &memory, &charge).map(|(request, _)| request)
+    }
+
+    fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
+        read_with(usize::MAX, body.to_vec().into(), header)
     }
 
     fn bytes(data: &Data) -> Vec<u8> {
@@ -401,6 +437,60 @@ mod tests {
         assert!(read_one(&body, Some(json.len())).is_err(), "a byte too many");
         body.truncate(body.len() - 2);
         assert!(read_one(&body, Some(json.len())).is_err(), "a byte too few");
+    }
+
+    #[test]
+    fn sec_what_is_too_many_is_refused_before_the_rest_is_read() {
+        let input = r#"{"name":"x","shape":[1],"datatype":"INT8","data":[1]}"#;
+        let many = |one: &str, count: usize| vec![one; count].join(",");
+        let refused = |body: String| read_one(body.as_bytes(), None).unwrap_err().to_string();
+        // What follows is no JSON.
+        let found = refused(format!(r#"{{"inputs":[{},?"#, many(input, 1025)));
+        assert!(found.contains("more than 1024 elements"), "{found}");
+        let found = refused(format!(r#"{{"outputs":[{},?"#, many(r#"{"name":""}"#, 1025)));
+        assert!(found.contains("more than 1024 elements"), "{found}");
+        let found = refused(format!(r#"{{"inputs":[{{"shape":[{},?"#, many("1", 33)));
+        assert!(found.contains("more than 32 elements"), "{found}");
+        let names: Vec<String> = (0..257).map(|at| format!(r#""{at}":1"#)).collect();
+        let found = refused(format!(r#"{{"parameters":{{{},?"#, names.join(",")));
+        assert!(found.contains("more than 256 members"), "{found}");
+        let names = format!(r#","parameters":{{{}}}}}"#, names.join(","));
+        let found = refused(format!(r#"{{"inputs":[{}]}}"#, input.replace('}', &names)));
+        assert!(found.starts_with("input \"x\": its parameters: an object of more"), "{found}");
+        let found = refused(format!(r#"{{"id":"{}",?"#, "x".repeat(5000)));
+        assert!(found.contains("a name of 5000 bytes"), "{found}");
+    }
+
+    #[test]
+    fn sec_what_a_request_takes_beside_its_body_is_taken_before() {
+        let body = format!(
+            r#"{{"inputs":[{{"name":"x","shape":[1000],"datatype":"INT64","data":[{}]}}]}}"#,
+            vec!["1"; 1000].join(",")
+        );
+        let read = |most| read_with(most, body.clone().into_bytes().into(), None);
+        assert_eq!(read(7999).unwrap_err(), Error::NoMemory { limit: 7999 });
+        assert!(read(8000).is_ok());
+        // In several pieces it is copied, and for a moment there twice.
+        let pieces = || {
+            let mut joining = Joining::default();
+            joining.push(vec![b' '; 20_000].into());
+            joining.push(body.clone().into_bytes().into());
+            joining.end()
+        };
+        let length = 20_000 + body.len();
+        assert!(matches!(read_with(length - 1, pieces(), None), Err(Error::NoMemory { .. })));
+        assert!(read_with(length, pieces(), None).is_ok());
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_any_name_is_passed_over() {
+        let with = |name: &str| {
+            let body =
+                format!(r#"{{"parameters":{{"{name}":"{}"}},"inputs":[]}}"#, "ä".repeat(9000));
+            read_one(body.as_bytes(), None)
+        };
+        assert!(with("of_mine").is_ok());
+        assert!(matches!(with("sequence_id"), Err(Error::Unsupported(_))));
     }
 
     #[test]
