@@ -8,7 +8,7 @@ use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
 use nnhal_hal::client::{AtLeaving, Held, Holding};
 use nnhal_hal::{
-    Cancellation, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
+    Cancellation, Client, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
     RequestMemoryPool, Timing,
 };
 use std::collections::HashMap;
@@ -18,8 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most slots whose memory is kept. A client that uses more is asked for the others with each
-/// request anew: each takes a descriptor and a mapping of the service.
+/// The most slots whose memory is kept, of one burst. A client that uses more, or may hold no more descriptors
+/// ([`Holding::Descriptors`]), is asked for the others with each request anew: each takes a descriptor and a mapping of the
+/// service.
 pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
 
 /// For how long dropping waits for a thread that only has to notice it.
@@ -385,7 +386,8 @@ impl Worker {
             Ok(packet) => packet,
             Err(error) => return ResultPacket::failed(error.status()),
         };
-        let pools = match self.slots.memories(&packet.slots, &*self.callback) {
+        let client = self.prepared.client();
+        let pools = match self.slots.memories(&packet.slots, &client, &*self.callback) {
             Ok(memories) => memories.into_iter().map(RequestMemoryPool::Memory).collect(),
             Err(status) => return ResultPacket::failed(status),
         };
@@ -459,6 +461,7 @@ impl Slots {
     fn memories(
         &self,
         slots: &[i32],
+        client: &Client,
         callback: &dyn BurstCallback,
     ) -> Result<Vec<Memory>, ErrorStatus> {
         let kept = self.lock();
@@ -490,7 +493,8 @@ impl Slots {
         let mut kept = self.lock();
         for (slot, memory) in missing.into_iter().zip(fetched) {
             // Was it freed since it was asked for? Then it may stand for something else by now.
-            if kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS {
+            let may_be_kept = kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS;
+            if may_be_kept && memory.kept_by(client).is_ok() {
                 kept.memories.insert(slot, memory.clone());
             }
             known.insert(slot, memory);
