@@ -8,7 +8,7 @@ use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
 use nnhal_hal::client::{AtLeaving, Held, Holding};
 use nnhal_hal::{
-    Cancellation, Client, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
+    Cancellation, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
     RequestMemoryPool, Timing,
 };
 use std::collections::HashMap;
@@ -386,8 +386,7 @@ impl Worker {
             Ok(packet) => packet,
             Err(error) => return ResultPacket::failed(error.status()),
         };
-        let client = self.prepared.client();
-        let pools = match self.slots.memories(&packet.slots, &client, &*self.callback) {
+        let pools = match self.slots.memories(&packet.slots, &*self.prepared, &*self.callback) {
             Ok(memories) => memories.into_iter().map(RequestMemoryPool::Memory).collect(),
             Err(status) => return ResultPacket::failed(status),
         };
@@ -461,7 +460,7 @@ impl Slots {
     fn memories(
         &self,
         slots: &[i32],
-        client: &Client,
+        prepared: &dyn PreparedModel,
         callback: &dyn BurstCallback,
     ) -> Result<Vec<Memory>, ErrorStatus> {
         let kept = self.lock();
@@ -490,11 +489,12 @@ impl Slots {
         if fetched.len() != missing.len() {
             return Err(ErrorStatus::GeneralFailure);
         }
+        let client = prepared.client();
         let mut kept = self.lock();
         for (slot, memory) in missing.into_iter().zip(fetched) {
             // Was it freed since it was asked for? Then it may stand for something else by now.
             let may_be_kept = kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS;
-            if may_be_kept && memory.kept_by(client).is_ok() {
+            if may_be_kept && memory.kept_by(&client).is_ok() {
                 kept.memories.insert(slot, memory.clone());
             }
             known.insert(slot, memory);

@@ -250,6 +250,8 @@ impl Ledger {
         };
         let of_client = match &refused {
             EngineError::MemoryLimit { holder: MemoryHolder::Model, .. } => return Err(refused),
+            // However much is freed, so no one loses anything for it.
+            EngineError::MemoryLimit { wanted, limit, .. } if wanted > limit => return Err(refused),
             EngineError::MemoryLimit { holder: MemoryHolder::Client, .. } => self.client(),
             _ => None,
         };
@@ -536,6 +538,8 @@ mod tests {
         drop(ledger.charge(6, MemoryUse::Inputs).unwrap());
         assert_eq!(kept(), (true, false, false));
         assert!(ledger.charge(11, MemoryUse::Inputs).is_err());
+        assert_eq!(kept(), (true, false, false), "that is more than there can be");
+        drop(ledger.charge(10, MemoryUse::Inputs).unwrap());
         assert_eq!(kept(), (false, false, false));
     }
 
