@@ -67,9 +67,8 @@ fn a_file_may_be_too_short_until_it_is_used() {
     };
     assert_eq!(compute(), (BAD_DATA, [0.0; 2]));
     assert!(last_error().contains("holds 4"), "{}", last_error());
-    let short = made(|place| {
-        ANeuralNetworksMemory_createFromFd(8, READ, file.as_raw_fd(), 0, place)
-    });
+    let short =
+        made(|place| ANeuralNetworksMemory_createFromFd(8, READ, file.as_raw_fd(), 0, place));
     assert_eq!(ANeuralNetworksMemory_copy(memory, short), BAD_DATA);
     ANeuralNetworksMemory_free(short);
     file.set_len(8).unwrap();

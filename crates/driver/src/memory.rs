@@ -251,7 +251,9 @@ impl Ledger {
         let of_client = match &refused {
             EngineError::MemoryLimit { holder: MemoryHolder::Model, .. } => return Err(refused),
             // However much is freed, so no one loses anything for it.
-            EngineError::MemoryLimit { wanted, limit, .. } if wanted > limit => return Err(refused),
+            EngineError::MemoryLimit { wanted, limit, .. } if wanted > limit => {
+                return Err(refused);
+            }
             EngineError::MemoryLimit { holder: MemoryHolder::Client, .. } => self.client(),
             _ => None,
         };

@@ -581,13 +581,15 @@ mod tests {
 
     #[test]
     fn a_preparation_ends_at_the_earlier_of_what_it_asks_and_what_its_client_may() {
-        let client = |preparing| {
-            Client::new("test", ClientLimits { preparing, ..ClientLimits::default() })
-        };
+        let client =
+            |preparing| Client::new("test", ClientLimits { preparing, ..ClientLimits::default() });
         let (soon, late) =
             (Deadline::after(Duration::from_secs(5)), Deadline::after(Duration::from_secs(500)));
         let free = client(Duration::MAX);
-        assert_eq!((free.preparation_deadline(None), free.preparation_deadline(Some(late))), (None, Some(late)));
+        assert_eq!(
+            (free.preparation_deadline(None), free.preparation_deadline(Some(late))),
+            (None, Some(late))
+        );
         let limited = client(Duration::from_secs(50));
         assert_eq!(limited.preparation_deadline(Some(soon)), Some(soon));
         for wanted in [None, Some(late)] {

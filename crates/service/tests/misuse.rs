@@ -109,7 +109,9 @@ fn descriptors_that_models_and_requests_keep_are_limited() {
     assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient, "{refused}");
     assert!(refused.to_string().contains("2 descriptors"), "{refused}");
     let held = || server.status().all.descriptors;
-    assert!(within(Duration::from_secs(1), || held() == 0 && server.status().all.prepared_models == 0));
+    assert!(
+        within(Duration::from_secs(1), || held() == 0 && server.status().all.prepared_models == 0)
+    );
     let prepared = prepare(2).unwrap();
     // Who may keep no more still executes, again and again, and by a burst.
     let burst = prepared.configure_burst().unwrap();

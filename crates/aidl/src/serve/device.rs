@@ -35,8 +35,8 @@ use nn::Priority::Priority as WirePriority;
 use nn::TokenValuePair::TokenValuePair;
 use nnhal_hal::client::Holding;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Error,
-    ExecutionPreference, Model, PrepareOptions, Priority, Support,
+    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Error, ExecutionPreference, Model,
+    PrepareOptions, Priority, Support,
 };
 use nnhal_hidl::Handle;
 use nnhal_hidl::checks::{self, Outputs};

@@ -20,12 +20,7 @@ pub(super) struct Reusable {
 }
 
 impl Reusable {
-    pub(super) fn new(
-        prepared: Arc<Prepared>,
-        request: Request,
-        mode: Mode,
-        held: Held,
-    ) -> Self {
+    pub(super) fn new(prepared: Arc<Prepared>, request: Request, mode: Mode, held: Held) -> Self {
         Self { prepared, request, mode, _held: held }
     }
 }

@@ -266,9 +266,10 @@ fn is_open(operand: &nnhal_hal::Operand, lifetime: OperandLifeTime) -> bool {
 
 /// Whether a subgraph gives out what has a size that is not known.
 fn has_open_results(model: &Model) -> bool {
-    model.referenced.iter().any(|graph| {
-        graph.operands.iter().any(|it| is_open(it, OperandLifeTime::SubgraphOutput))
-    })
+    model
+        .referenced
+        .iter()
+        .any(|graph| graph.operands.iter().any(|it| is_open(it, OperandLifeTime::SubgraphOutput)))
 }
 
 /// How many ways lead through the subgraphs of a model, whose references may be a circle.

@@ -5,8 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use super::error::MemoryError;
 use super::descriptor::Descriptors;
+use super::error::MemoryError;
 use super::lent::Lent;
 use super::view::{Backing, MemoryView};
 use super::{Inner, Memory, MemoryKind, Protection};

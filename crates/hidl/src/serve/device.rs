@@ -143,9 +143,10 @@ impl Device {
             let outputs = Outputs::of(Some(&model));
             // Before the client is notified: its memory is its own again.
             drop(model);
-            preparation.deliver(prepared.map(|prepared| {
-                PreparedModel::new(origin, prepared, outputs, priority, held)
-            }));
+            preparation.deliver(
+                prepared
+                    .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
+            );
         };
         self.origin.spawn(Kind::Preparing, priority, task)
     }
@@ -219,7 +220,8 @@ impl Device {
             let loaded = guarded(|| origin.device.prepare_model_from_cache(options));
             let outputs = Outputs::of(None);
             preparation.deliver(
-                loaded.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
+                loaded
+                    .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
             );
         };
         self.origin.spawn(Kind::Preparing, priority, task)

@@ -481,9 +481,7 @@ fn qos_2_a_preparation_ends_at_the_earlier_of_what_it_asks_and_what_its_client_m
         let model: v1_3::Model = to(&add_constant().model);
         let (prepared, loaded) = (Notified::<Prepared>::new(), Notified::<Prepared>::new());
         let callback = Some(prepared.clone() as _);
-        device
-            .prepare_model_1_3(&model, FAST, MEDIUM, wanted, &[], &[], &TOKEN, callback)
-            .unwrap();
+        device.prepare_model_1_3(&model, FAST, MEDIUM, wanted, &[], &[], &TOKEN, callback).unwrap();
         assert_eq!(prepared.only().0, NONE);
         let of_model = deadline().expect("the service's");
         let callback = Some(loaded.clone() as _);

@@ -2,9 +2,9 @@
 
 use super::super::models::{addition, execute_sum_of, sum};
 use super::super::{Check, Run, Verdict, Violation, demand};
+use super::bursts::{self, Burst};
 use super::driver::{CacheHandles, Driver, PrepareWishes, TOKEN};
 use super::driver_model::{DriverModel, ExecuteWishes};
-use super::bursts::{self, Burst};
 use super::notified::Notified;
 use super::paths;
 use super::preparation::Preparation;
