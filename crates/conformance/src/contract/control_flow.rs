@@ -230,7 +230,8 @@ fn expect_choices(
 ) -> Result<(), Violation> {
     for (byte, expected) in [(1, &[11.0, 12.0][..]), (0, otherwise)] {
         let mut request = RequestBuilder::new();
-        request.input(&[byte]).input(&bytes(&[1.0, 2.0])).output(16);
+        // Of a known length, or as long as the longer one.
+        request.input(&[byte]).input(&bytes(&[1.0, 2.0])).output(4 * otherwise.len());
         let request = request.build()?;
         let execution = super::models::execute(prepared, &request)?;
         let length = u32::try_from(expected.len()).unwrap_or(u32::MAX);
