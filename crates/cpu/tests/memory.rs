@@ -188,7 +188,7 @@ fn plans_of_open_shapes_make_room_for_other_models() {
     let without = alone.held(Holding::Memory);
     execute(&prepared, 4);
     let with = alone.held(Holding::Memory);
-    assert!(with > without + 4 * MB, "{without} {with}: the plan has weights of its own");
+    assert!(with > without, "{without} {with}: a plan takes memory");
     drop(prepared);
 
     // Four models, of which two can have a plan at a time.
