@@ -276,7 +276,8 @@ int ANeuralNetworksEvent_getSyncFenceFd(const ANeuralNetworksEvent* event, int* 
 
 /*
  * A part of a file as memory. protect is a combination of PROT_READ and PROT_WRITE of <sys/mman.h>.
- * The descriptor is duplicated and may be closed afterwards.
+ * The descriptor is duplicated and may be closed afterwards. The file must not end before the part
+ * does: what uses the memory while it does so answers ANEURALNETWORKS_BAD_DATA.
  */
 int ANeuralNetworksMemory_createFromFd(size_t size, int protect, int fd, size_t offset,
                                        ANeuralNetworksMemory** memory);

@@ -18,8 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most slots whose memory is kept. A client that uses more is asked for the others with each
-/// request anew: each takes a descriptor and a mapping of the service.
+/// The most slots whose memory is kept, of one burst. A client that uses more, or may hold no more descriptors
+/// ([`Holding::Descriptors`]), is asked for the others with each request anew: each takes a descriptor and a mapping of the
+/// service.
 pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
 
 /// For how long dropping waits for a thread that only has to notice it.
@@ -385,7 +386,7 @@ impl Worker {
             Ok(packet) => packet,
             Err(error) => return ResultPacket::failed(error.status()),
         };
-        let pools = match self.slots.memories(&packet.slots, &*self.callback) {
+        let pools = match self.slots.memories(&packet.slots, &*self.prepared, &*self.callback) {
             Ok(memories) => memories.into_iter().map(RequestMemoryPool::Memory).collect(),
             Err(status) => return ResultPacket::failed(status),
         };
@@ -459,6 +460,7 @@ impl Slots {
     fn memories(
         &self,
         slots: &[i32],
+        prepared: &dyn PreparedModel,
         callback: &dyn BurstCallback,
     ) -> Result<Vec<Memory>, ErrorStatus> {
         let kept = self.lock();
@@ -487,10 +489,12 @@ impl Slots {
         if fetched.len() != missing.len() {
             return Err(ErrorStatus::GeneralFailure);
         }
+        let client = prepared.client();
         let mut kept = self.lock();
         for (slot, memory) in missing.into_iter().zip(fetched) {
             // Was it freed since it was asked for? Then it may stand for something else by now.
-            if kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS {
+            let may_be_kept = kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS;
+            if may_be_kept && memory.kept_by(&client).is_ok() {
                 kept.memories.insert(slot, memory.clone());
             }
             known.insert(slot, memory);

@@ -8,7 +8,8 @@ use nnhal_burst::queue::{MessageQueue, QueueError};
 use nnhal_burst::server::UnthreadedServer;
 use nnhal_burst::{BurstContext, BurstServer};
 use nnhal_hal::{
-    Error, ErrorStatus, Execution, ExecutionError, OutputShape, PreparedModel, Timing,
+    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, OutputShape, PreparedModel,
+    Request, Timing,
 };
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -257,6 +258,46 @@ fn burst_9_memory_is_kept_until_its_slot_is_freed() {
     client.server.free_memory(1);
     client.check_usable();
     assert_eq!(client.callback.asked(), [[1]]);
+}
+
+/// CONC-5: beyond its client's descriptors a slot works, but is asked for each time.
+#[test]
+fn burst_9_no_more_slots_are_kept_than_the_client_may_hold_descriptors() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    struct Of(Client);
+    impl PreparedModel for Of {
+        fn execute(
+            &self,
+            request: &Request,
+            options: &ExecutionOptions,
+        ) -> Result<Execution, ExecutionError> {
+            double(request, options)
+        }
+        fn client(&self) -> Client {
+            self.0.clone()
+        }
+    }
+    let client = Client::new("test", ClientLimits { descriptors: 2, ..ClientLimits::default() });
+    let mut raw = RawClient::new(Arc::new(Of(client.clone())));
+    raw.callback.put(2, &memory(2));
+    raw.callback.put(3, &memory(3));
+    // Of what is sent to a service it has descriptors of its own.
+    for _ in 0..2 {
+        for slot in [1, 2, 3] {
+            assert_eq!(raw.exchange(&packet(&[slot], false)).status, ErrorStatus::None);
+        }
+    }
+    assert_eq!(raw.callback.asked(), [vec![1], vec![2], vec![3], vec![3]]);
+    assert_eq!(client.held(Holding::Descriptors), 2);
+    raw.server.free_memory(1);
+    // The client of this test has the memory, too: until both are gone the descriptor is open.
+    raw.callback.memories.lock().unwrap().retain(|(slot, _)| *slot != 1);
+    assert_eq!(client.held(Holding::Descriptors), 1);
+    for _ in 0..2 {
+        assert_eq!(raw.exchange(&packet(&[3], false)).status, ErrorStatus::None);
+    }
+    assert_eq!(raw.callback.asked(), [vec![3]]);
+    assert_eq!(client.held(Holding::Descriptors), 2);
 }
 
 #[test]

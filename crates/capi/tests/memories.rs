@@ -48,6 +48,41 @@ fn descriptors_are_checked() {
     ANeuralNetworksMemory_free(memory);
 }
 
+/// As Android has it: whoever uses the memory finds out that the file is too short, and may grow it before.
+#[test]
+fn a_file_may_be_too_short_until_it_is_used() {
+    let file = file(&[1.0]);
+    let memory = memory(&file, 8);
+    let model = model();
+    let compilation = compilation(model);
+    let compute = || {
+        let mut y = [0.0; 2];
+        let execution = execution(compilation);
+        let input = ANeuralNetworksExecution_setInputFromMemory;
+        works(input(execution, 0, null(), memory, 0, 8));
+        works(ANeuralNetworksExecution_setOutput(execution, 0, null(), room_of(&mut y), 8));
+        let code = ANeuralNetworksExecution_compute(execution);
+        ANeuralNetworksExecution_free(execution);
+        (code, y)
+    };
+    assert_eq!(compute(), (BAD_DATA, [0.0; 2]));
+    assert!(last_error().contains("holds 4"), "{}", last_error());
+    let short =
+        made(|place| ANeuralNetworksMemory_createFromFd(8, READ, file.as_raw_fd(), 0, place));
+    assert_eq!(ANeuralNetworksMemory_copy(memory, short), BAD_DATA);
+    ANeuralNetworksMemory_free(short);
+    file.set_len(8).unwrap();
+    assert_eq!(compute(), (NO_ERROR, [11.0, 20.0]));
+    // No file is as long.
+    let mut none = null_mut();
+    let make = ANeuralNetworksMemory_createFromFd;
+    assert_eq!(make(usize::MAX, READ, file.as_raw_fd(), 8, &raw mut none), BAD_DATA);
+    assert!(none.is_null());
+    ANeuralNetworksMemory_free(memory);
+    ANeuralNetworksCompilation_free(compilation);
+    ANeuralNetworksModel_free(model);
+}
+
 #[test]
 fn hardware_buffers_are_refused_in_words() {
     let mut memory = without_provenance_mut(77);

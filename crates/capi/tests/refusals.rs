@@ -10,6 +10,7 @@ const TENSOR_QUANT8_ASYMM: i32 = 5;
 const TENSOR_QUANT16_SYMM: i32 = 7;
 const TENSOR_BOOL8: i32 = 9;
 const TENSOR_QUANT16_ASYMM: i32 = 12;
+const TENSOR_QUANT8_ASYMM_SIGNED: i32 = 14;
 
 const DEPTHWISE_CONV_2D: i32 = 4;
 const DEQUANTIZE: i32 = 6;
@@ -26,6 +27,7 @@ const TRANSPOSE: i32 = 37;
 const CAST: i32 = 45;
 const AXIS_ALIGNED_BBOX_TRANSFORM: i32 = 41;
 const LESS: i32 = 58;
+const QUANTIZE: i32 = 72;
 const QUANTIZED_16BIT_LSTM: i32 = 73;
 const SLICE: i32 = 86;
 const IF: i32 = 96;
@@ -85,7 +87,10 @@ fn sub(model: Handle) -> Operand {
 
 fn size(operand: &Operand) -> usize {
     let element = match operand.code {
-        TENSOR_QUANT8_ASYMM | TENSOR_BOOL8 | TENSOR_QUANT8_SYMM_PER_CHANNEL => 1,
+        TENSOR_QUANT8_ASYMM
+        | TENSOR_QUANT8_ASYMM_SIGNED
+        | TENSOR_BOOL8
+        | TENSOR_QUANT8_SYMM_PER_CHANNEL => 1,
         TENSOR_QUANT16_ASYMM | TENSOR_QUANT16_SYMM => 2,
         _ => 4,
     };
@@ -301,6 +306,46 @@ fn the_other_operations_of_a_model_are_supported() {
     works(identify(model, 1, [0].as_ptr(), 2, [2, 3].as_ptr()));
     works(ANeuralNetworksModel_finish(model));
     assert_eq!(supported(model, 3), [true, false, true]);
+    ANeuralNetworksModel_free(model);
+}
+
+/// That a scale is above 0 is all that Android's runtime asks when operands are added and models finished.
+#[test]
+fn infinite_scales_fail_when_computed() {
+    let infinite = |code| quant(code, &[2], f32::INFINITY, 0);
+    for code in [TENSOR_QUANT8_ASYMM, TENSOR_QUANT8_ASYMM_SIGNED] {
+        fails_when_computed(DEQUANTIZE, &[infinite(code), float(&[2])], 1, "input 0 is infinite");
+        fails_when_computed(QUANTIZE, &[float(&[2]), infinite(code)], 1, "output 0 is infinite");
+    }
+    let number = || infinite(TENSOR_INT32);
+    fails_when_computed(ADD, &[number(), number(), int(0), number()], 1, "operation 0");
+
+    // By channel, and with what is no scale at all.
+    let model = made(|model| ANeuralNetworksModel_create(model));
+    for (code, scale, expected) in [
+        (TENSOR_QUANT8_ASYMM, f32::NAN, BAD_DATA),
+        (TENSOR_QUANT8_ASYMM, f32::NEG_INFINITY, BAD_DATA),
+        (TENSOR_FLOAT32, f32::INFINITY, BAD_DATA),
+        (TENSOR_QUANT8_SYMM_PER_CHANNEL, f32::INFINITY, BAD_DATA),
+        (TENSOR_QUANT8_SYMM_PER_CHANNEL, 0.0, NO_ERROR),
+    ] {
+        let kind = quant(code, &[2], scale, 0);
+        let kind = kind.kind();
+        assert_eq!(ANeuralNetworksModel_addOperand(model, &raw const kind), expected, "{scale}");
+    }
+    let kind = tensor(TENSOR_FLOAT32, &[2]);
+    works(ANeuralNetworksModel_addOperand(model, &raw const kind));
+    let channels = |scales: &[f32; 2]| {
+        let quant = ChannelQuant { dimension: 0, count: 2, scales: scales.as_ptr() };
+        ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(model, 0, &raw const quant)
+    };
+    assert_eq!(channels(&[1.0, f32::NAN]), BAD_DATA);
+    works(channels(&[1.0, f32::INFINITY]));
+    works(add(model, DEQUANTIZE, &[0], &[1]));
+    let identify = ANeuralNetworksModel_identifyInputsAndOutputs;
+    works(identify(model, 1, [0].as_ptr(), 1, [1].as_ptr()));
+    works(ANeuralNetworksModel_finish(model));
+    assert_eq!(supported(model, 1), [false]);
     ANeuralNetworksModel_free(model);
 }
 

@@ -9,12 +9,14 @@ use crate::settings::Settings;
 use crate::static_subgraphs::StaticSubgraphs;
 use crate::teams::Teams;
 use bytes::Bytes;
+use nnhal_driver::memory::Idle;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;
 use nnhal_interpreter::InterpretedProgram;
 use nnhal_kernels::Team;
 use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Instant;
 
 /// Plans kept for inputs of different dimensions.
 const MOST_PLANS: usize = 8;
@@ -30,8 +32,8 @@ pub struct CpuProgram {
     sources: Option<Sources>,
     /// What the only plan there can be was made of; `None` if it has control flow.
     origins: Option<(Subgraph, Origins)>,
-    /// The most recently used one last.
-    plans: Mutex<Vec<Arc<Specialized>>>,
+    /// Freed where there is no room for something else, if there are sources to make them again.
+    plans: Arc<Plans>,
     /// For what cannot be planned as a whole; `None` if there is a plan for every request.
     interpreted: Option<Interpreted>,
 }
@@ -41,6 +43,48 @@ struct Interpreted {
     program: InterpretedProgram,
     /// What it leaves to us.
     static_subgraphs: Arc<StaticSubgraphs>,
+}
+
+/// Plans for inputs of different dimensions.
+#[derive(Debug)]
+struct Plans(Mutex<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    /// The most recently used one last.
+    plans: Vec<Arc<Specialized>>,
+    used: Instant,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        Self(Mutex::new(Kept { plans: Vec::new(), used: Instant::now() }))
+    }
+}
+
+impl Plans {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        lock(&self.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().plans.is_empty()
+    }
+}
+
+impl Idle for Plans {
+    fn let_go(&self) {
+        let mut kept = self.lock();
+        // What an execution uses would stay all the same.
+        let is_idle = |plan: &mut Arc<Specialized>| Arc::strong_count(plan) == 1;
+        let freed: Vec<_> = kept.plans.extract_if(.., is_idle).collect();
+        drop(kept);
+        drop(freed);
+    }
+
+    fn last_used(&self) -> Option<Instant> {
+        Some(self.lock().used)
+    }
 }
 
 /// A plan for inputs of certain dimensions.
@@ -72,15 +116,17 @@ impl CpuProgram {
                 planned => planned?,
             }
         }
-        let is_planned = !lock(&program.plans).is_empty();
+        let is_planned = !program.plans.is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
             let interpreted = InterpretedProgram::new(model, &program.ledger, budget)?;
             let constants = interpreted.constants();
             if is_open {
                 program.sources = Some(Sources::read(model, constants));
+                let plans: Weak<Plans> = Arc::downgrade(&program.plans);
+                program.ledger.keep_idle(plans);
             }
             let static_subgraphs =
-                Arc::new(StaticSubgraphs::new(model, constants, settings, &program.ledger, teams));
+                StaticSubgraphs::new(model, constants, settings, &program.ledger, teams);
             let program_with = interpreted.with_accelerator(Arc::clone(&static_subgraphs) as _);
             program.interpreted = Some(Interpreted { program: program_with, static_subgraphs });
         }
@@ -98,7 +144,7 @@ impl CpuProgram {
         let mut program = Self::without_plans(settings, teams, budget);
         let sources = Sources::restored(subgraph, constants);
         program.plan_once(sources, inputs, budget, Some(&packed))?;
-        if lock(&program.plans).is_empty() {
+        if program.plans.is_empty() {
             return Err(nnhal_hal::Error::failure("a saved program cannot be planned").into());
         }
         Ok(program)
@@ -111,7 +157,7 @@ impl CpuProgram {
             teams: Arc::clone(teams),
             sources: None,
             origins: None,
-            plans: Mutex::default(),
+            plans: Arc::default(),
             interpreted: None,
         }
     }
@@ -127,7 +173,7 @@ impl CpuProgram {
         if let Some((specialized, origins)) = self.specialize(&sources, inputs, budget, packed)? {
             let main = sources.into_main().filter(|_| !specialized.planned.plan.has_control_flow());
             self.origins = main.map(|main| (main, origins));
-            self.plans = Mutex::new(vec![Arc::new(specialized)]);
+            self.plans.lock().plans = vec![Arc::new(specialized)];
         }
         Ok(())
     }
@@ -163,16 +209,16 @@ impl CpuProgram {
 
     /// Frees idle workspaces, and plans that could be made again.
     fn let_go(&self) {
-        let mut plans = lock(&self.plans);
-        for plan in plans.iter() {
+        let mut kept = self.plans.lock();
+        for plan in &kept.plans {
             plan.planned.let_go();
         }
         if self.sources.is_some() {
-            plans.clear();
+            kept.plans.clear();
         }
-        drop(plans);
+        drop(kept);
         if let Some(interpreted) = &self.interpreted {
-            interpreted.static_subgraphs.let_go();
+            interpreted.static_subgraphs.free_workspaces();
         }
     }
 
@@ -182,9 +228,14 @@ impl CpuProgram {
         bindings: &Bindings,
         budget: &Budget,
     ) -> Result<Option<Arc<Specialized>>, EngineError> {
-        if let Some(plan) = find(&mut lock(&self.plans), |plan| plan.fits(bindings)) {
+        let mut kept = self.plans.lock();
+        if let Some(plan) = find(&mut kept.plans, |plan| plan.fits(bindings)) {
+            if self.sources.is_some() {
+                kept.used = Instant::now();
+            }
             return Ok(Some(plan));
         }
+        drop(kept);
         let Some(sources) = &self.sources else { return Ok(None) };
         if bindings.inputs().iter().any(|input| input.value().is_none()) {
             return Ok(None);
@@ -194,7 +245,11 @@ impl CpuProgram {
         let Some(dimensions) = dimensions else { return Ok(None) };
         let specialize = || self.specialize(sources, dimensions.clone(), budget, None);
         let specialized = with_memory(|| self.let_go(), specialize)?;
-        Ok(specialized.map(|(plan, _)| keep(&mut lock(&self.plans), MOST_PLANS, plan)))
+        Ok(specialized.map(|(plan, _)| {
+            let mut kept = self.plans.lock();
+            kept.used = Instant::now();
+            keep(&mut kept.plans, MOST_PLANS, plan)
+        }))
     }
 }
 
@@ -259,7 +314,10 @@ impl Program for CpuProgram {
     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
         let Some(specialized) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
-                Some(interpreted) => interpreted.program.run(bindings, context),
+                Some(Interpreted { program, static_subgraphs }) => {
+                    let _use = static_subgraphs.begin_use();
+                    program.run(bindings, context)
+                }
                 None => Err(nnhal_hal::Error::failure(
                     "an input is left out that no operation can do without",
                 )
@@ -272,15 +330,15 @@ impl Program for CpuProgram {
     /// There is something to save if there is one plan for every request.
     fn save(&self) -> Option<Vec<u8>> {
         let (subgraph, origins) = self.origins.as_ref().filter(|_| self.interpreted.is_none())?;
-        let plans = lock(&self.plans);
-        let only = plans.first()?;
+        let kept = self.plans.lock();
+        let only = kept.plans.first()?;
         saved::write(subgraph, &only.inputs, &only.planned.plan, origins, &self.settings)
     }
 
     /// The steps of the most recently used plan, or of those for parts of the model.
     fn plan(&self) -> Vec<PlannedStep> {
-        let plans = lock(&self.plans);
-        match (plans.last(), &self.interpreted) {
+        let kept = self.plans.lock();
+        match (kept.plans.last(), &self.interpreted) {
             (Some(specialized), _) => specialized.planned.plan.describe(&mut 0),
             (None, Some(interpreted)) => interpreted.static_subgraphs.describe(),
             (None, None) => Vec::new(),

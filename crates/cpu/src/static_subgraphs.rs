@@ -10,6 +10,7 @@ use crate::lock::lock;
 use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan};
 use crate::settings::Settings;
 use crate::teams::Teams;
+use nnhal_driver::memory::Idle;
 use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::memory::BorrowedBytes;
 use nnhal_interpreter::{Accelerator, Computed, ComputedOutput, Remaining};
@@ -17,7 +18,8 @@ use nnhal_kernels::{Team, for_each_slice};
 use nnhal_ops::ValidModel;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 /// Plans that are kept of a static subgraph, for values of different dimensions.
 const MOST_PLANS: usize = 4;
@@ -39,6 +41,47 @@ pub(crate) struct StaticSubgraphs {
     sources: Sources,
     /// The main subgraph, then the referenced ones.
     subgraphs: Vec<OfSubgraph>,
+    in_use: Mutex<InUse>,
+}
+
+/// Whether plans are used.
+#[derive(Debug)]
+struct InUse {
+    /// Executions that are going on.
+    executions: usize,
+    last: Instant,
+}
+
+/// An execution that is going on until this is dropped.
+pub(crate) struct Use<'a>(&'a Mutex<InUse>);
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        lock(self.0).executions -= 1;
+    }
+}
+
+/// Plans are made again by the next execution.
+impl Idle for StaticSubgraphs {
+    fn let_go(&self) {
+        // A loop would make them anew in each round.
+        if lock(&self.in_use).executions > 0 {
+            return;
+        }
+        for subgraph in &self.subgraphs {
+            let mut freed = Vec::new();
+            for found in lock(&subgraph.static_subgraphs).values_mut() {
+                if let Found::Plans(plans) = found {
+                    freed.append(plans);
+                }
+            }
+            drop(freed);
+        }
+    }
+
+    fn last_used(&self) -> Option<Instant> {
+        Some(lock(&self.in_use).last)
+    }
 }
 
 #[derive(Debug)]
@@ -79,7 +122,7 @@ impl StaticSubgraphs {
         settings: Settings,
         ledger: &Ledger,
         teams: &Arc<Teams>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let sources = Sources::read(model, constants);
         let subgraphs = sources.iter().map(|source| OfSubgraph {
             last_reads: graph::last_reads(&source.subgraph),
@@ -88,7 +131,20 @@ impl StaticSubgraphs {
         });
         let subgraphs = subgraphs.collect();
         let (ledger, teams) = (ledger.clone(), Arc::clone(teams));
-        Self { settings, ledger, teams, made: AtomicUsize::new(0), sources, subgraphs }
+        let in_use = Mutex::new(InUse { executions: 0, last: Instant::now() });
+        let made = AtomicUsize::new(0);
+        let new = Arc::new(Self { settings, ledger, teams, made, sources, subgraphs, in_use });
+        let idle: Weak<Self> = Arc::downgrade(&new);
+        new.ledger.keep_idle(idle);
+        new
+    }
+
+    /// An execution begins.
+    pub(crate) fn begin_use(&self) -> Use<'_> {
+        let mut in_use = lock(&self.in_use);
+        in_use.executions += 1;
+        in_use.last = Instant::now();
+        Use(&self.in_use)
     }
 
     /// The steps of the plans that there are.
@@ -106,7 +162,7 @@ impl StaticSubgraphs {
     }
 
     /// Frees idle workspaces.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn free_workspaces(&self) {
         for subgraph in &self.subgraphs {
             for found in lock(&subgraph.static_subgraphs).values() {
                 let Found::Plans(plans) = found else { continue };
@@ -213,7 +269,7 @@ impl Accelerator for StaticSubgraphs {
         };
         let mut outputs = Vec::with_capacity(part.outputs.len());
         let endpoints = Values { planned: &part, remaining, outputs: &mut outputs };
-        let result = part.planned.run(endpoints, context, &self.teams, || self.let_go());
+        let result = part.planned.run(endpoints, context, &self.teams, || self.free_workspaces());
         // One operation after the other takes less memory.
         let Ok(result) = result else { return Ok(None) };
         result?;

@@ -149,6 +149,60 @@ fn executions_let_go_of_what_other_models_kept() {
     assert_eq!(other.held(Holding::Memory), kept, "what another client has is its own");
 }
 
+/// A model with weights of 4 MB that are packed for each length of its inputs.
+fn weighty() -> Model {
+    let mut builder = nnhal_hal::ModelBuilder::new();
+    let pool = builder.pool(nnhal_hal::Memory::allocate(4 << 20).unwrap());
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", floats(&[0, 1024]));
+    let none = graph.scalar_i32(0);
+    let bias = graph.constant(floats(&[1024]), &[0.0_f32; 1024]);
+    let filter = graph.constant_in_pool(floats(&[1024, 1024]), pool, 0, 4 << 20);
+    let y = graph.operation(O::FullyConnected, [x, filter, bias, none], floats(&[0, 1024]));
+    graph.output(y);
+    builder.build(graph).unwrap()
+}
+
+#[test]
+fn plans_of_open_shapes_make_room_for_other_models() {
+    let rows = |count: u32| {
+        let bytes = vec![0; 4096 * count as usize];
+        let mut request = RequestBuilder::new();
+        request.input_shaped(&bytes, &[count, 1024]).output(bytes.len());
+        request.build().unwrap()
+    };
+    let model = weighty();
+    let client = |memory| Client::new("test", ClientLimits { memory, ..ClientLimits::default() });
+    let device = nnhal_cpu::device(Settings::default());
+    let prepare = |client: &Client| {
+        let options = PrepareOptions { client: client.clone(), ..PrepareOptions::default() };
+        device.prepare_model(&model, HalVersion::LATEST, options)
+    };
+    let execute = |prepared: &Arc<dyn PreparedModel>, count| {
+        let executed = prepared.execute(&rows(count), &ExecutionOptions::default());
+        executed.unwrap_or_else(|failed| panic!("{}", failed.error));
+    };
+    // What one model takes before it has a plan, and with one.
+    let alone = client(u64::MAX);
+    let prepared = prepare(&alone).unwrap();
+    let without = alone.held(Holding::Memory);
+    execute(&prepared, 4);
+    let with = alone.held(Holding::Memory);
+    assert!(with > without, "{without} {with}: a plan takes memory");
+    drop(prepared);
+
+    // Four models, of which two can have a plan at a time.
+    let together = client(4 * without + (with - without) * 5 / 2);
+    let models: Vec<_> = (0..4).map(|_| prepare(&together).unwrap()).collect();
+    for count in [4, 4, 3] {
+        models.iter().for_each(|prepared| execute(prepared, count));
+    }
+    // What was used last is there still.
+    let before = together.held(Holding::Memory);
+    execute(&models[3], 3);
+    assert_eq!(together.held(Holding::Memory), before);
+}
+
 #[test]
 fn executions_let_go_of_what_earlier_ones_kept() {
     // A plan for each length, whose values take 8 MB.

@@ -21,6 +21,7 @@ use nnhal_hal::client::{ClientError, Held, Holding};
 use nnhal_hal::memory::machine_memory;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 /// Bytes that a model may take where an embedder does not say otherwise: half of what the machine
 /// has, or of what the least limit of the process's control groups (version 1 or 2) allows.
@@ -59,6 +60,12 @@ enum Live {
 pub trait Idle: Send + Sync {
     /// Frees it. Charges nothing, and takes no lock that is held while something is charged.
     fn let_go(&self);
+
+    /// When it was last used, if making it again takes long: it is freed only where all else is not enough, what has not been
+    /// used for longest first. Takes no lock but those of [`let_go`](Self::let_go).
+    fn last_used(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Idle memory that may be let go of where there is no room for something else.
@@ -243,6 +250,10 @@ impl Ledger {
         };
         let of_client = match &refused {
             EngineError::MemoryLimit { holder: MemoryHolder::Model, .. } => return Err(refused),
+            // However much is freed, so no one loses anything for it.
+            EngineError::MemoryLimit { wanted, limit, .. } if wanted > limit => {
+                return Err(refused);
+            }
             EngineError::MemoryLimit { holder: MemoryHolder::Client, .. } => self.client(),
             _ => None,
         };
@@ -250,11 +261,19 @@ impl Ledger {
         let wanted = all.iter().filter(|kept| of_client.is_none() || kept.client == of_client);
         let idle: Vec<_> = wanted.filter_map(|kept| kept.idle.upgrade()).collect();
         drop(all);
-        if idle.is_empty() {
-            return Err(refused);
+        let used = idle.into_iter().map(|idle| (idle.last_used(), idle));
+        let (mut costly, cheap): (Vec<_>, Vec<_>) = used.partition(|(used, _)| used.is_some());
+        costly.sort_by_key(|(used, _)| *used);
+        let portions = std::iter::once(&cheap[..]).chain(costly.chunks(1));
+        let mut answer = Err(refused);
+        for portion in portions.filter(|portion| !portion.is_empty()) {
+            portion.iter().for_each(|(_, idle)| idle.let_go());
+            answer = ask();
+            if answer.is_ok() {
+                break;
+            }
         }
-        idle.iter().for_each(|idle| idle.let_go());
-        ask()
+        answer
     }
 
     /// Counts bytes that are about to be allocated.
@@ -485,6 +504,45 @@ mod tests {
         let idle = Spare::new(&first, 6);
         drop(second.charge(5, MemoryUse::Inputs).unwrap());
         assert!(!idle.is_kept());
+    }
+
+    /// A charge that takes long to make again.
+    struct Costly(Arc<Spare>, Instant);
+
+    impl Idle for Costly {
+        fn let_go(&self) {
+            self.0.let_go();
+        }
+
+        fn last_used(&self) -> Option<Instant> {
+            Some(self.1)
+        }
+    }
+
+    #[test]
+    fn what_takes_long_to_make_again_is_freed_last_and_as_little_of_it_as_will_do() {
+        let limits = nnhal_hal::ClientLimits { memory: 10, ..Default::default() };
+        let client = Client::new("one", limits);
+        let ledger = Ledger::of_client(&client).model(100);
+        let (now, second) = (Instant::now(), std::time::Duration::from_secs(1));
+        let costly = |bytes, used| {
+            let charge = ledger.charge(bytes, MemoryUse::Plan).unwrap();
+            let costly = Arc::new(Costly(Arc::new(Spare(Mutex::new(Some(charge)))), used));
+            let weak: Weak<Costly> = Arc::downgrade(&costly);
+            ledger.keep_idle(weak);
+            costly
+        };
+        let (recent, old) = (costly(3, now + second), costly(3, now));
+        let cheap = Spare::new(&ledger, 3);
+        let kept = || (recent.0.is_kept(), old.0.is_kept(), cheap.is_kept());
+        drop(ledger.charge(4, MemoryUse::Inputs).unwrap());
+        assert_eq!(kept(), (true, true, false));
+        drop(ledger.charge(6, MemoryUse::Inputs).unwrap());
+        assert_eq!(kept(), (true, false, false));
+        assert!(ledger.charge(11, MemoryUse::Inputs).is_err());
+        assert_eq!(kept(), (true, false, false), "that is more than there can be");
+        drop(ledger.charge(10, MemoryUse::Inputs).unwrap());
+        assert_eq!(kept(), (false, false, false));
     }
 
     #[test]

@@ -27,10 +27,12 @@
 use crate::cancellation::Cancellation;
 use crate::codes::ErrorStatus;
 use crate::error::Error;
+use crate::time::Deadline;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// How many clients there have been.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
@@ -86,11 +88,17 @@ pub enum Holding {
     Buffers,
     /// Bytes: models, what their executions take, the buffers' values.
     Memory,
+    /// Prepared models that a service has given, and those that are being prepared.
+    PreparedModels,
+    /// Requests that a service keeps, to be executed again.
+    ReusableExecutions,
+    /// Descriptors of memory that is kept from call to call: of prepared models, bursts and reusable executions.
+    Descriptors,
 }
 
 impl Holding {
     /// All there are.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Executions,
         Self::FencedExecutions,
         Self::Calls,
@@ -98,6 +106,9 @@ impl Holding {
         Self::Bursts,
         Self::Buffers,
         Self::Memory,
+        Self::PreparedModels,
+        Self::ReusableExecutions,
+        Self::Descriptors,
     ];
 }
 
@@ -111,6 +122,9 @@ impl fmt::Display for Holding {
             Self::Bursts => "bursts",
             Self::Buffers => "buffers",
             Self::Memory => "bytes of memory",
+            Self::PreparedModels => "prepared models",
+            Self::ReusableExecutions => "reusable executions",
+            Self::Descriptors => "descriptors",
         })
     }
 }
@@ -132,11 +146,19 @@ pub struct ClientLimits {
     pub buffers: u64,
     /// [`Holding::Memory`], in bytes. The limit of the process holds besides.
     pub memory: u64,
+    /// [`Holding::PreparedModels`]
+    pub prepared_models: u64,
+    /// [`Holding::ReusableExecutions`]
+    pub reusable_executions: u64,
+    /// [`Holding::Descriptors`]
+    pub descriptors: u64,
+    /// How long preparing a model may take, from the call on; of a group it means nothing.
+    pub preparing: Duration,
 }
 
 impl Default for ClientLimits {
-    /// 100,000 executions of each kind, calls and tasks, 1024 bursts, 65,536 buffers, and of memory what
-    /// the process may have.
+    /// 100,000 executions of each kind, calls and tasks, 1024 bursts, 65,536 buffers, of memory what the process may
+    /// have, and no limits for the rest.
     fn default() -> Self {
         Self {
             executions: 100_000,
@@ -146,6 +168,10 @@ impl Default for ClientLimits {
             bursts: 1024,
             buffers: 65_536,
             memory: u64::MAX,
+            prepared_models: u64::MAX,
+            reusable_executions: u64::MAX,
+            descriptors: u64::MAX,
+            preparing: Duration::MAX,
         }
     }
 }
@@ -169,6 +195,9 @@ impl ClientLimits {
             Holding::Bursts => self.bursts,
             Holding::Buffers => self.buffers,
             Holding::Memory => self.memory,
+            Holding::PreparedModels => self.prepared_models,
+            Holding::ReusableExecutions => self.reusable_executions,
+            Holding::Descriptors => self.descriptors,
         }
     }
 }
@@ -309,6 +338,16 @@ impl Client {
     /// How much it may hold.
     pub fn limit(&self, what: Holding) -> u64 {
         self.0.limits.of(what)
+    }
+
+    /// When a preparation that begins now has to have ended: at what it asks for, or earlier where the client may not
+    /// take as long.
+    pub fn preparation_deadline(&self, wanted: Option<Deadline>) -> Option<Deadline> {
+        let allowed = match self.0.limits.preparing {
+            Duration::MAX => None,
+            longest => Some(Deadline::after(longest)),
+        };
+        wanted.into_iter().chain(allowed).min()
     }
 
     /// The clients that it is limited together with.
@@ -538,6 +577,25 @@ mod tests {
         held.shrink(9);
         drop(held);
         assert_eq!(client.held(Holding::Tasks), 0);
+    }
+
+    #[test]
+    fn a_preparation_ends_at_the_earlier_of_what_it_asks_and_what_its_client_may() {
+        let client =
+            |preparing| Client::new("test", ClientLimits { preparing, ..ClientLimits::default() });
+        let (soon, late) =
+            (Deadline::after(Duration::from_secs(5)), Deadline::after(Duration::from_secs(500)));
+        let free = client(Duration::MAX);
+        assert_eq!(
+            (free.preparation_deadline(None), free.preparation_deadline(Some(late))),
+            (None, Some(late))
+        );
+        let limited = client(Duration::from_secs(50));
+        assert_eq!(limited.preparation_deadline(Some(soon)), Some(soon));
+        for wanted in [None, Some(late)] {
+            let deadline = limited.preparation_deadline(wanted).unwrap();
+            assert!(soon < deadline && deadline < late, "{deadline:?}");
+        }
     }
 
     #[test]

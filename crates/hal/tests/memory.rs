@@ -465,6 +465,41 @@ fn sec_3_memory_counts_as_its_clients_while_any_clone_is_there() {
 }
 
 #[test]
+fn sec_3_descriptors_count_until_they_are_closed() {
+    use nnhal_hal::client::{Client, ClientError, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { descriptors: 2, ..ClientLimits::default() });
+    let held = || client.held(Holding::Descriptors);
+    let [first, second, third] = [(); 3].map(|()| Memory::from_bytes(&[1; 8]).unwrap());
+    first.kept_by(&client).unwrap();
+    second.kept_by(&client).unwrap();
+    // What counts already counts once, also where no more may.
+    first.clone().kept_by(&client).unwrap();
+    let refused = third.kept_by(&client).unwrap_err();
+    assert!(matches!(refused, ClientError::Limit { .. }), "{refused}");
+    assert_eq!(held(), 2);
+    drop(first);
+    assert_eq!(held(), 1);
+    third.kept_by(&client).unwrap();
+    drop((second, third));
+    assert_eq!(held(), 0);
+
+    // A view that reads by position has the descriptor as well.
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &[7; 8]).unwrap();
+    let part = Memory::from_file(file.into(), Protection::READ, 0, 8).unwrap();
+    part.kept_by(&client).unwrap();
+    let view = part.view().unwrap();
+    drop(part);
+    assert_eq!((held(), view.read_to_vec(0, 1).unwrap()), (1, vec![7]));
+    drop(view);
+    assert_eq!(held(), 0);
+
+    // Bytes of this process have none.
+    Memory::private(8).unwrap().kept_by(&client).unwrap();
+    assert_eq!(held(), 0);
+}
+
+#[test]
 fn only_memory_has_holes_that_are_filled_by_reading() {
     const LENGTH: u64 = 1 << 20;
     let memory = Memory::allocate(LENGTH).unwrap();

@@ -22,22 +22,28 @@ pub enum Kind {
     Executing,
 }
 
+/// How many models are prepared at a time, of each priority: each takes a thread and, for as long, processors and memory
+/// that no execution gets.
+pub const PREPARED_AT_ONCE: usize = 8;
+
 /// Runs tasks in the background, each kind and priority within its own limits. Dropping it waits for
 /// nothing: what was started goes on, and what waits is run in its order (contract: CONC-3).
 #[derive(Debug)]
-pub struct Tasks(Background<Task>);
+pub struct Tasks {
+    preparing: Background<Task>,
+    executing: Background<Task>,
+}
 
 struct Task {
-    kind: Kind,
     priority: Priority,
     work: Box<dyn FnOnce() + Send>,
 }
 
 impl Job for Task {
-    type Class = (Kind, Priority);
+    type Class = Priority;
 
     fn class(&self) -> Self::Class {
-        (self.kind, self.priority)
+        self.priority
     }
 
     fn run(self, _: Instant) {
@@ -54,8 +60,7 @@ impl Job for Task {
 
 impl fmt::Debug for Task {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, priority, .. } = self;
-        write!(formatter, "Task({kind:?}, {priority:?})")
+        write!(formatter, "Task({:?})", self.priority)
     }
 }
 
@@ -66,9 +71,11 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// No threads yet.
+    /// No threads yet. Of those that prepare there are [`PREPARED_AT_ONCE`] at most.
     pub fn new(limits: Limits) -> Self {
-        Self(Background::new("nnhal-task", limits))
+        let few = Limits { threads: limits.threads.min(PREPARED_AT_ONCE), ..limits };
+        let [preparing, executing] = [few, limits].map(|it| Background::new("nnhal-task", it));
+        Self { preparing, executing }
     }
 
     /// Runs a task in the background. One that panics ends, and harms no one.
@@ -81,7 +88,11 @@ impl Tasks {
         priority: Priority,
         task: impl FnOnce() + Send + 'static,
     ) -> Result<()> {
-        self.0.start(Task { kind, priority, work: Box::new(task) }, Vec::new())
+        let background = match kind {
+            Kind::Preparing => &self.preparing,
+            Kind::Executing => &self.executing,
+        };
+        background.start(Task { priority, work: Box::new(task) }, Vec::new())
     }
 }
 
@@ -159,6 +170,27 @@ mod tests {
         for _ in 0..2 {
             receiver.recv_timeout(LONG).unwrap();
         }
+    }
+
+    #[test]
+    fn conc_4_few_models_are_prepared_at_a_time() {
+        let tasks = Tasks::new(limits(64, 1000));
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..40 {
+            let (sender, now, most) = (sender.clone(), Arc::clone(&now), Arc::clone(&most));
+            let task = move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(5));
+                now.fetch_sub(1, Ordering::SeqCst);
+                sender.send(()).unwrap();
+            };
+            tasks.spawn(Kind::Preparing, Priority::Medium, task).unwrap();
+        }
+        for _ in 0..40 {
+            receiver.recv_timeout(LONG).unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), PREPARED_AT_ONCE);
     }
 
     #[test]

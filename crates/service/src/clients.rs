@@ -1,7 +1,7 @@
 //! [`Clients`]: who is connected. A process is one client, with its connections together.
 
 use crate::settings::Settings;
-use nnhal_aidl::serve::{Guest, Totals};
+use nnhal_aidl::serve::{Executions, Guest};
 use nnhal_hal::departure::Watch;
 use nnhal_hal::{Client, ClientGroup, Error, ErrorStatus};
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ pub struct Connected {
 #[derive(Debug)]
 pub struct Clients {
     settings: Mutex<Arc<Settings>>,
-    totals: Arc<Totals>,
+    executions: Arc<Executions>,
     group: ClientGroup,
     connected: Mutex<HashMap<Peer, Connected>>,
     admitted: AtomicU64,
@@ -95,8 +95,8 @@ impl Clients {
     /// No one yet.
     pub fn new(settings: Settings) -> Arc<Self> {
         Arc::new(Self {
-            totals: Totals::new(settings.all),
-            group: ClientGroup::new(settings.all_clients),
+            executions: Arc::default(),
+            group: ClientGroup::new(settings.all),
             settings: Mutex::new(Arc::new(settings)),
             connected: Mutex::default(),
             admitted: AtomicU64::new(0),
@@ -114,12 +114,12 @@ impl Clients {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// What all hold together.
-    pub fn totals(&self) -> &Arc<Totals> {
-        &self.totals
+    /// What was executed for all together.
+    pub fn executions(&self) -> &Executions {
+        &self.executions
     }
 
-    /// What devices count of all together.
+    /// What all hold together.
     pub fn group(&self) -> &ClientGroup {
         &self.group
     }
@@ -177,7 +177,7 @@ impl Clients {
         let guest = || {
             let client = Client::in_group(peer.to_string(), settings.client, &self.group);
             self.admitted.fetch_add(1, Ordering::Relaxed);
-            Guest::new(client, settings.objects, Arc::clone(&self.totals))
+            Guest::new(client, Arc::clone(&self.executions))
         };
         let mut connected = self.connected();
         let count = connected.len();

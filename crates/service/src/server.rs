@@ -153,7 +153,7 @@ impl Server {
 
     /// The same for Prometheus.
     pub fn metrics(&self) -> String {
-        metrics(&self.status(), self.clients.totals().executions())
+        metrics(&self.status(), self.clients.executions())
     }
 
     /// Accepts no connections any more, waits at most so long for clients to go, and ends those that do

@@ -1,13 +1,12 @@
 //! [`Settings`]: limits, and who may connect.
 
-use nnhal_aidl::serve::Limits;
 use nnhal_hal::client::ClientLimits;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a service treats its clients. All but [`Settings::all`] and [`Settings::all_clients`] can change while it runs, for
+/// How a service treats its clients. All but [`Settings::all`] can change while it runs, for
 /// clients that come later.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -15,14 +14,10 @@ pub struct Settings {
     pub clients: usize,
     /// The most connections of one client.
     pub connections: usize,
-    /// What a client may hold of what devices count.
+    /// What a client may hold.
     pub client: ClientLimits,
-    /// What a client may hold of what the service counts.
-    pub objects: Limits,
-    /// What all clients may hold together of what the service counts.
-    pub all: Limits,
-    /// What all clients may hold together of what devices count.
-    pub all_clients: ClientLimits,
+    /// What all clients may hold together.
+    pub all: ClientLimits,
     /// The users who may connect, by number; `None`: all whom the socket's file mode lets.
     pub users: Option<BTreeSet<u32>>,
     /// How long a client may take to send what it has begun, or to take what it is sent.
@@ -31,10 +26,9 @@ pub struct Settings {
 
 impl Default for Settings {
     /// 1024 clients of up to 17 connections each, a quarter of the machine's memory for each client,
-    /// 64 bursts, 256 executions at a time; [`Limits::default`] for each, and 16 times that for all, but
-    /// three quarters of the machine's memory.
+    /// 64 bursts, 256 executions at a time, 256 prepared models, 1024 reusable executions, 4096 descriptors, ten minutes for
+    /// preparing a model; 16 times that for all, but three quarters of the machine's memory.
     fn default() -> Self {
-        let objects = Limits::default();
         let quarter = nnhal_hal::memory::machine_memory() / 4;
         let client = ClientLimits {
             executions: 256,
@@ -45,19 +39,16 @@ impl Default for Settings {
             bursts: 64,
             buffers: 1024,
             memory: quarter,
+            prepared_models: 256,
+            reusable_executions: 1024,
+            descriptors: 4096,
+            preparing: Duration::from_secs(600),
         };
         Self {
             clients: 1024,
             connections: nnhal_aidl::socket::MOST_CONNECTIONS + 1,
             client,
-            objects,
-            all: Limits {
-                prepared_models: objects.prepared_models * 16,
-                executions: objects.executions * 16,
-                descriptors: objects.descriptors * 16,
-                ..objects
-            },
-            all_clients: ClientLimits {
+            all: ClientLimits {
                 executions: client.executions * 16,
                 fenced_executions: client.fenced_executions * 16,
                 calls: u64::MAX,
@@ -65,6 +56,10 @@ impl Default for Settings {
                 bursts: client.bursts * 16,
                 buffers: client.buffers * 16,
                 memory: quarter.saturating_mul(3),
+                prepared_models: client.prepared_models * 16,
+                reusable_executions: client.reusable_executions * 16,
+                descriptors: client.descriptors * 16,
+                preparing: client.preparing,
             },
             users: None,
             io_timeout: Duration::from_secs(10),
@@ -135,7 +130,7 @@ impl Settings {
     #[must_use]
     pub fn beside_threads(mut self, threads: usize) -> Self {
         [self.client, _] = self.client.beside_threads(threads);
-        [_, self.all_clients] = self.all_clients.beside_threads(threads);
+        [_, self.all] = self.all.beside_threads(threads);
         self
     }
 
@@ -150,25 +145,25 @@ impl Settings {
         set(&mut settings.connections, file.connections);
         set(&mut settings.io_timeout, file.io_timeout_seconds.map(Duration::from_secs));
         settings.users = file.users;
-        let (client, objects) = (&mut settings.client, &mut settings.objects);
+        let client = &mut settings.client;
         set(&mut client.executions, file.client.executions);
         set(&mut client.fenced_executions, file.client.fenced_executions);
         set(&mut client.bursts, file.client.bursts);
         set(&mut client.buffers, file.client.buffers);
         set(&mut client.memory, file.client.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
-        set(&mut objects.prepared_models, file.client.prepared_models);
-        set(&mut objects.executions, file.client.reusable_executions);
-        set(&mut objects.descriptors, file.client.descriptors);
-        set(&mut objects.preparing, file.client.preparing_seconds.map(Duration::from_secs));
-        let all = &mut settings.all_clients;
+        set(&mut client.prepared_models, file.client.prepared_models);
+        set(&mut client.reusable_executions, file.client.reusable_executions);
+        set(&mut client.descriptors, file.client.descriptors);
+        set(&mut client.preparing, file.client.preparing_seconds.map(Duration::from_secs));
+        let all = &mut settings.all;
         set(&mut all.executions, file.all.executions);
         set(&mut all.fenced_executions, file.all.fenced_executions);
         set(&mut all.bursts, file.all.bursts);
         set(&mut all.buffers, file.all.buffers);
         set(&mut all.memory, file.all.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
-        set(&mut settings.all.prepared_models, file.all.prepared_models);
-        set(&mut settings.all.executions, file.all.reusable_executions);
-        set(&mut settings.all.descriptors, file.all.descriptors);
+        set(&mut all.prepared_models, file.all.prepared_models);
+        set(&mut all.reusable_executions, file.all.reusable_executions);
+        set(&mut all.descriptors, file.all.descriptors);
         settings
     }
 }
@@ -189,8 +184,8 @@ mod tests {
              [all]\nmemory-mib = 7\nexecutions = 8\n";
         let settings = read(text).unwrap();
         assert_eq!((settings.clients, settings.client.memory), (3, 2 << 20));
-        assert_eq!(settings.objects.prepared_models, 5);
-        assert_eq!((settings.all_clients.memory, settings.all_clients.executions), (7 << 20, 8));
+        assert_eq!(settings.client.prepared_models, 5);
+        assert_eq!((settings.all.memory, settings.all.executions), (7 << 20, 8));
         assert_eq!(settings.users, Some([0, 1000].into_iter().collect()));
         assert_eq!(settings.client.bursts, Settings::default().client.bursts);
         let refused = read("clinets = 3").unwrap_err().to_string();

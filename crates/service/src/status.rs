@@ -1,7 +1,7 @@
 //! What clients hold and how long executions take.
 
 use crate::clients::{Clients, Connected};
-use nnhal_aidl::serve::{Executions, Object};
+use nnhal_aidl::serve::Executions;
 use nnhal_hal::client::Holding;
 use serde::Serialize;
 use std::fmt::Write;
@@ -70,32 +70,29 @@ pub struct Held {
 }
 
 impl Held {
-    fn of(objects: impl Fn(Object) -> u64, executions: &Executions) -> Self {
+    fn of(held: impl Fn(Holding) -> u64, executions: &Executions) -> Self {
         let quantile = |part| {
             let found = executions.quantile(part)?;
             u64::try_from(found.as_micros()).ok()
         };
         Self {
-            prepared_models: objects(Object::PreparedModels),
-            reusable_executions: objects(Object::Executions),
-            descriptors: objects(Object::Descriptors),
-            executions: executions.count(),
-            failed: executions.failed(),
-            median_us: quantile(0.5),
-            percentile_99_us: quantile(0.99),
-            ..Self::default()
-        }
-    }
-
-    fn of_client(client: &Connected) -> Self {
-        let held = |what| client.guest.client().held(what);
-        Self {
+            prepared_models: held(Holding::PreparedModels),
+            reusable_executions: held(Holding::ReusableExecutions),
+            descriptors: held(Holding::Descriptors),
             running: held(Holding::Executions) + held(Holding::FencedExecutions),
             bursts: held(Holding::Bursts),
             buffers: held(Holding::Buffers),
             memory: held(Holding::Memory),
-            ..Self::of(|what| client.guest.held(what), client.guest.executions())
+            executions: executions.count(),
+            failed: executions.failed(),
+            median_us: quantile(0.5),
+            percentile_99_us: quantile(0.99),
         }
+    }
+
+    fn of_client(client: &Connected) -> Self {
+        let guest = &client.guest;
+        Self::of(|what| guest.client().held(what), guest.executions())
     }
 }
 
@@ -113,16 +110,8 @@ impl Status {
                 held: Held::of_client(client),
             })
             .collect();
-        let totals = clients.totals();
         // With what those hold who have gone, until it is released.
-        let sum = |what| clients.group().held(what);
-        let all = Held {
-            running: sum(Holding::Executions) + sum(Holding::FencedExecutions),
-            bursts: sum(Holding::Bursts),
-            buffers: sum(Holding::Buffers),
-            memory: sum(Holding::Memory),
-            ..Held::of(|what| totals.held(what), totals.executions())
-        };
+        let all = Held::of(|what| clients.group().held(what), clients.executions());
         Self {
             version: env!("CARGO_PKG_VERSION"),
             seconds: started.elapsed().as_secs(),

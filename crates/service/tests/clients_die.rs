@@ -6,7 +6,6 @@ use common::{
     Process, descriptors, endless_model, execute, prepare, request, say, slow_server, task,
     threads, within,
 };
-use nnhal_aidl::serve::Object;
 use nnhal_hal::client::Holding;
 use nnhal_hal::{
     BufferDescription, BufferRole, ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder,
@@ -113,8 +112,8 @@ fn nothing_is_left_behind() {
     // Once, so that what stays for ever is there.
     drop(Process::start("process", &format!("executing {}", path.display())));
     let empty = || {
-        let totals = server.clients().totals();
-        server.clients().list().is_empty() && Object::ALL.iter().all(|what| totals.held(*what) == 0)
+        let all = server.clients().group();
+        server.clients().list().is_empty() && Holding::ALL.iter().all(|what| all.held(*what) == 0)
     };
     assert!(within(Duration::from_secs(3), empty));
     std::thread::sleep(Duration::from_millis(200));
@@ -123,7 +122,7 @@ fn nothing_is_left_behind() {
         let mut process = Process::start("process", &format!("{stage} {}", path.display()));
         let guest = Arc::clone(&server.clients().list()[0].guest);
         if !matches!(stage, "connected" | "preparing") {
-            assert!(guest.held(Object::PreparedModels) == 1, "{stage}");
+            assert!(guest.client().held(Holding::PreparedModels) == 1, "{stage}");
         }
         process.kill();
         drop(process);

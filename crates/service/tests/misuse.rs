@@ -6,11 +6,10 @@ use common::{descriptors, execute, prepare, request, server, sum, threads, unsea
 use nnhal_aidl::interface::common::{Ashmem::Ashmem, MappableFile::MappableFile};
 use nnhal_aidl::interface::nn::Memory::Memory as WireMemory;
 use nnhal_aidl::interface::nn::Model::Model as WireModel;
-use nnhal_aidl::serve::Limits;
 use nnhal_aidl::socket::Lines;
 use nnhal_hal::client::ClientLimits;
 use nnhal_hal::{
-    BufferDescription, BufferRole, Device, ErrorStatus, HalVersion, PrepareOptions,
+    BufferDescription, BufferRole, Device, ErrorStatus, HalVersion, Memory, PrepareOptions,
     RequestMemoryPool,
 };
 use nnhal_service::Settings;
@@ -57,8 +56,12 @@ fn limits_are_errors_that_say_so() {
     let path = folder.path().join("s");
     let settings = Settings {
         connections: 2,
-        client: ClientLimits { bursts: 1, ..Settings::default().client },
-        objects: Limits { prepared_models: 2, executions: 1, ..Limits::default() },
+        client: ClientLimits {
+            bursts: 1,
+            prepared_models: 2,
+            reusable_executions: 1,
+            ..Settings::default().client
+        },
         ..Settings::default()
     };
     let server = server(&path, settings);
@@ -90,15 +93,50 @@ fn limits_are_errors_that_say_so() {
 }
 
 #[test]
+fn descriptors_that_models_and_requests_keep_are_limited() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let limits = ClientLimits { descriptors: 2, ..Settings::default().client };
+    let server = server(&path, Settings { client: limits, ..Settings::default() });
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    let prepare = |pools: usize| {
+        let mut model = common::model();
+        model.pools = (0..pools).map(|_| Memory::from_bytes(&[0; 8]).unwrap()).collect();
+        device.prepare_model(&model, HalVersion::V1_3, PrepareOptions::default())
+    };
+    let refused = prepare(3).err().unwrap();
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient, "{refused}");
+    assert!(refused.to_string().contains("2 descriptors"), "{refused}");
+    let held = || server.status().all.descriptors;
+    assert!(
+        within(Duration::from_secs(1), || held() == 0 && server.status().all.prepared_models == 0)
+    );
+    let prepared = prepare(2).unwrap();
+    // Who may keep no more still executes, again and again, and by a burst.
+    let burst = prepared.configure_burst().unwrap();
+    for _ in 0..3 {
+        let request = request();
+        for _ in 0..3 {
+            assert_eq!(execute(&*prepared, &request).unwrap(), sum());
+            burst.execute(&request, false).unwrap();
+            assert!(held() <= 2, "{}", held());
+        }
+    }
+    drop((burst, prepared));
+    assert!(within(Duration::from_secs(1), || held() == 0));
+}
+
+#[test]
 fn all_clients_together_are_limited() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
-    let start = |name: &str, all_clients| {
+    let start = |name: &str, all| {
         let path = folder.path().join(name);
-        let server = server(&path, Settings { all_clients, ..Settings::default() });
+        let server = server(&path, Settings { all, ..Settings::default() });
         (nnhal_aidl::socket::open(&path, None).unwrap(), server)
     };
-    let all = Settings::default().all_clients;
+    let all = Settings::default().all;
     let refused = |error: nnhal_hal::Error, what: &str| {
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient, "{error}");
         assert!(error.to_string().contains("all clients together have"), "{error}");

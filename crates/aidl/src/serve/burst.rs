@@ -1,8 +1,7 @@
 //! `IBurst`: executions whose memory is known by tokens.
 
-use super::guest::Held;
 use super::model::{Mode, Prepared};
-use super::{Object, version_methods};
+use super::version_methods;
 use crate::convert::{memory_from_wire, request_from_wire};
 use crate::interface::nn;
 use crate::status::Answer;
@@ -11,6 +10,7 @@ use nn::ExecutionConfig::ExecutionConfig;
 use nn::ExecutionResult::ExecutionResult;
 use nn::IBurst::IBurst;
 use nn::Request::Request as WireRequest;
+use nnhal_hal::client::Held;
 use nnhal_hal::{Error, Memory, Request};
 use rsbinder::{BinderResult, Interface};
 use std::collections::HashMap;
@@ -22,23 +22,18 @@ const NOT_KEPT: i64 = -1;
 /// A burst. It may execute several requests at once.
 pub(super) struct Burst {
     prepared: Arc<Prepared>,
-    kept: Mutex<HashMap<i64, Kept>>,
-    _held: nnhal_hal::client::Held,
-}
-
-/// Memory that is kept from call to call.
-struct Kept {
-    memory: Memory,
+    /// Memory that is kept from call to call, by its token.
+    kept: Mutex<HashMap<i64, Memory>>,
     _held: Held,
 }
 
 impl Burst {
-    pub(super) fn new(prepared: Arc<Prepared>, held: nnhal_hal::client::Held) -> Self {
+    pub(super) fn new(prepared: Arc<Prepared>, held: Held) -> Self {
         Self { prepared, kept: Mutex::default(), _held: held }
     }
 
     /// Nothing is left half done under the lock.
-    fn kept(&self) -> MutexGuard<'_, HashMap<i64, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<i64, Memory>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,13 +52,12 @@ impl Burst {
                 return memory_from_wire(memory);
             }
             if let Some(kept) = self.kept().get(&token) {
-                return Ok(kept.memory.clone());
+                return Ok(kept.clone());
             }
             let memory = memory_from_wire(memory)?;
             // Who may keep no more is served without keeping.
-            if let Ok(held) = self.prepared.guest().hold(Object::Descriptors, 1) {
-                let kept = Kept { memory: memory.clone(), _held: held };
-                self.kept().insert(token, kept);
+            if memory.kept_by(self.prepared.guest().client()).is_ok() {
+                self.kept().insert(token, memory.clone());
             }
             Ok(memory)
         })?)

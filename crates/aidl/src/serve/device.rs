@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::guest::Notified;
 use super::model::Prepared;
 use super::prepared::PreparedModel;
-use super::{Guest, Object, Origin, guarded, version_methods};
+use super::{Guest, Origin, guarded, version_methods};
 use crate::convert::clock;
 use crate::convert::{
     capabilities_to_wire, duplicates, extensions_to_wire, hints_from_wire, model_from_wire,
@@ -33,9 +33,10 @@ use nn::NumberOfCacheFiles::NumberOfCacheFiles;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nn::TokenValuePair::TokenValuePair;
+use nnhal_hal::client::Holding;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Deadline, Error,
-    ExecutionPreference, Model, PrepareOptions, Priority, Support,
+    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Error, ExecutionPreference, Model,
+    PrepareOptions, Priority, Support,
 };
 use nnhal_hidl::Handle;
 use nnhal_hidl::checks::{self, Outputs};
@@ -79,12 +80,6 @@ impl Device {
         Ok(checks::cache_files_needed(self.0.device.cache_files_needed())?)
     }
 
-    /// The earlier of what the client wants and what the service allows.
-    fn deadline(&self, wanted: i64, longest: std::time::Duration) -> nnhal_hal::Result<Deadline> {
-        let allowed = Deadline::after(longest);
-        Ok(clock::deadline(wanted)?.map_or(allowed, |wanted| wanted.min(allowed)))
-    }
-
     /// Looks at the arguments of a preparation, prepares, and notifies: in the call, which then answers the same, or after
     /// it.
     fn prepare<W: FnOnce() -> nnhal_hal::Result<Arc<Prepared>> + Send + 'static>(
@@ -126,7 +121,11 @@ impl Device {
         self.prepare(callback, |guest, notified| {
             let origin = Arc::clone(&self.0);
             let model = model_from_wire(model)?;
-            let held = guest.hold(Object::PreparedModels, 1)?;
+            let held = guest.client().hold(Holding::PreparedModels, 1)?;
+            // A driver may read constants whenever an execution needs them.
+            for pool in &model.pools {
+                pool.kept_by(guest.client())?;
+            }
             let files = CacheFiles::to_save(
                 self.cache_files_needed()?,
                 &handles(wishes.model_cache)?,
@@ -142,7 +141,7 @@ impl Device {
                 preference: ExecutionPreference::from_code(wishes.preference.get())
                     .map_err(Error::invalid)?,
                 priority,
-                deadline: Some(self.deadline(wishes.deadline, guest.limits().preparing)?),
+                deadline: guest.client().preparation_deadline(clock::deadline(wishes.deadline)?),
                 model_cache: files.model,
                 data_cache: files.data,
                 token,
@@ -330,14 +329,14 @@ impl IDevice for Device {
     ) -> BinderResult<()> {
         self.prepare(callback, |guest, notified| {
             let origin = Arc::clone(&self.0);
-            let held = guest.hold(Object::PreparedModels, 1)?;
+            let held = guest.client().hold(Holding::PreparedModels, 1)?;
             let files = CacheFiles::to_load(
                 self.cache_files_needed()?,
                 &handles(model_cache)?,
                 &handles(data_cache)?,
             )?;
             let options = PrepareOptions {
-                deadline: Some(self.deadline(deadline, guest.limits().preparing)?),
+                deadline: guest.client().preparation_deadline(clock::deadline(deadline)?),
                 model_cache: files.model,
                 data_cache: files.data,
                 token: token(bytes)?,

@@ -1,6 +1,5 @@
 //! `IExecution`: a request whose memory was sent once.
 
-use super::guest::Held;
 use super::model::{Mode, Prepared};
 use super::version_methods;
 use crate::interface::nn;
@@ -8,6 +7,7 @@ use nn::ExecutionResult::ExecutionResult;
 use nn::FencedExecutionResult::FencedExecutionResult;
 use nn::IExecution::IExecution;
 use nnhal_hal::Request;
+use nnhal_hal::client::Held;
 use rsbinder::{BinderResult, Interface, ParcelFileDescriptor};
 use std::sync::Arc;
 
@@ -16,16 +16,11 @@ pub(super) struct Reusable {
     prepared: Arc<Prepared>,
     request: Request,
     mode: Mode,
-    _held: [Held; 2],
+    _held: Held,
 }
 
 impl Reusable {
-    pub(super) fn new(
-        prepared: Arc<Prepared>,
-        request: Request,
-        mode: Mode,
-        held: [Held; 2],
-    ) -> Self {
+    pub(super) fn new(prepared: Arc<Prepared>, request: Request, mode: Mode, held: Held) -> Self {
         Self { prepared, request, mode, _held: held }
     }
 }

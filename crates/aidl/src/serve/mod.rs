@@ -7,7 +7,7 @@
 //!   threads that listen.
 //! - **Answers are checked.** A device is not believed what contradicts the model, the request or
 //!   itself; the client gets `GENERAL_FAILURE` instead.
-//! - **A guest pays.** Everything that a client makes counts as its own and is limited ([`Guest`]); what
+//! - **A guest pays.** Everything that a client makes counts as its own and is limited ([`nnhal_hal::Client`]); what
 //!   it leaves behind is released when its objects are, and [`nnhal_hal::Client::leave`] ends its work at
 //!   once.
 //! - **Hints are ignored.** No hint has a meaning here, and the files ask to ignore those.
@@ -24,7 +24,7 @@ mod model;
 mod prepared;
 mod timing;
 
-pub use guest::{DURATIONS, Executions, Guest, Guests, LimitReached, Limits, Object, Totals};
+pub use guest::{DURATIONS, Executions, Guest, Guests};
 
 use crate::interface::nn::IDevice::{BnDevice, IDevice};
 use crate::interface::nn::IPreparedModel::IPreparedModel;

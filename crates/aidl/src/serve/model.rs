@@ -1,7 +1,6 @@
 //! [`Prepared`]: a prepared model, and how everything that executes it does so.
 
 use super::fenced::{self, Info};
-use super::guest::Held;
 use super::timing::timing;
 use super::{Guest, Origin, guarded};
 use crate::convert::clock;
@@ -12,7 +11,7 @@ use nn::ExecutionConfig::ExecutionConfig;
 use nn::ExecutionResult::ExecutionResult;
 use nn::FencedExecutionResult::FencedExecutionResult;
 use nn::IFencedExecutionCallback::BnFencedExecutionCallback;
-use nnhal_hal::client::Holding;
+use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::{
     Error, ErrorStatus, ExecutionError, ExecutionOptions, Hints, Request, RequestMemoryPool, Timing,
 };

@@ -3,7 +3,7 @@
 use super::burst::Burst;
 use super::execution::Reusable;
 use super::model::{Mode, Prepared};
-use super::{Object, guarded, version_methods};
+use super::{guarded, version_methods};
 use crate::convert::request_alone;
 use crate::interface::nn;
 use crate::status::Answer;
@@ -15,8 +15,8 @@ use nn::IBurst::{BnBurst, IBurst};
 use nn::IExecution::{BnExecution, IExecution};
 use nn::IPreparedModel::IPreparedModel;
 use nn::Request::Request as WireRequest;
-use nnhal_hal::Error;
 use nnhal_hal::client::Holding;
+use nnhal_hal::{Error, RequestMemoryPool};
 use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
 use std::sync::Arc;
 
@@ -91,13 +91,17 @@ impl IPreparedModel for PreparedModel {
     ) -> BinderResult<Strong<dyn IExecution>> {
         self.0.origin().expect(Version::V4)?;
         let made = guarded(|| {
-            let held = self.0.guest().hold(Object::Executions, 1)?;
-            let pools = u64::try_from(request.pools.len()).unwrap_or(u64::MAX);
-            let descriptors = self.0.guest().hold(Object::Descriptors, pools)?;
+            let client = self.0.guest().client();
+            let held = client.hold(Holding::ReusableExecutions, 1)?;
             let (request, mode) = (request_alone(request)?, Mode::configured(config)?);
             self.0.expect_own_tokens(&request)?;
             self.0.model().check_request(&request)?;
-            Ok(Reusable::new(Arc::clone(&self.0), request, mode, [held, descriptors]))
+            for pool in &request.pools {
+                if let RequestMemoryPool::Memory(memory) = pool {
+                    memory.kept_by(client)?;
+                }
+            }
+            Ok(Reusable::new(Arc::clone(&self.0), request, mode, held))
         });
         let made = made.map_err(|error: Error| Answer::Launch.refuse(&error))?;
         Ok(BnExecution::new_binder(made))

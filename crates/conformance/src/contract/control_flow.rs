@@ -33,6 +33,16 @@ pub(super) const CHECKS: &[Check] = &[
         run: Run::Device(shared_subgraphs),
     },
     Check {
+        ids: &["CF-4", "MODEL-6"],
+        name: "unknown sizes within the branches of an IF are no ground to refuse it",
+        run: Run::Device(open_branches),
+    },
+    Check {
+        ids: &["CF-4"],
+        name: "an IF whose results have unknown sizes is refused as a whole, or computed",
+        run: Run::Device(open_results),
+    },
+    Check {
         ids: &["DEV-SUP-4"],
         name: "IF and WHILE are supported only with all that they refer to",
         run: Run::Device(inner_support),
@@ -177,6 +187,114 @@ fn branches(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
             let found = RequestBuilder::read_output(&request, 0)?;
             let expected = bytes(&[1.0 + expected, 2.0 + expected]);
             demand!(found == expected, "a condition of {byte} gives {found:?}, not {expected:?}");
+        }
+    }
+    Ok(Verdict::Kept)
+}
+
+/// `y = c ? RELU(x) + 10 : CONCATENATION(x, x)`: what is between and what comes out are declared with these dimensions.
+fn open_choice(between: &[u32], result: &[u32]) -> Model {
+    let spec = |dimensions: &[u32]| OperandSpec::tensor_float32(dimensions);
+    let mut builder = ModelBuilder::new();
+    let mut then = SubgraphBuilder::new();
+    let x = then.input("x", floats());
+    let positive = then.operation(OperationType::Relu, [x], spec(between));
+    let (ten, none) = (then.constant(floats(), &[10.0_f32; 2]), then.scalar_i32(0));
+    let y = then.operation(OperationType::Add, [positive, ten, none], spec(result));
+    then.output(y);
+    let mut otherwise = SubgraphBuilder::new();
+    let x = otherwise.input("x", floats());
+    // Of known results both have the same length.
+    let y = if result == [2] {
+        otherwise.operation(OperationType::Relu, [x], spec(result))
+    } else {
+        let axis = otherwise.scalar_i32(0);
+        let positive = otherwise.operation(OperationType::Relu, [x], spec(between));
+        otherwise.operation(OperationType::Concatenation, [positive, x, axis], spec(result))
+    };
+    otherwise.output(y);
+    let (then, otherwise) = (builder.reference(then), builder.reference(otherwise));
+    let mut main = SubgraphBuilder::new();
+    let (c, x) = (main.input("c", truth()), main.input("x", floats()));
+    let (then, otherwise) = (main.subgraph(then), main.subgraph(otherwise));
+    let y = main.operation(OperationType::If, [c, then, otherwise, x], spec(result));
+    main.output(y);
+    ours(builder.build(main))
+}
+
+/// Runs both branches of [`open_choice`], where the second has a result of this.
+fn expect_choices(
+    what: &str,
+    prepared: &dyn PreparedModel,
+    otherwise: &[f32],
+) -> Result<(), Violation> {
+    for (byte, expected) in [(1, &[11.0, 12.0][..]), (0, otherwise)] {
+        let mut request = RequestBuilder::new();
+        // Of a known length, or as long as the longer one.
+        request.input(&[byte]).input(&bytes(&[1.0, 2.0])).output(4 * otherwise.len());
+        let request = request.build()?;
+        let execution = super::models::execute(prepared, &request)?;
+        let length = u32::try_from(expected.len()).unwrap_or(u32::MAX);
+        let found = RequestBuilder::read_output(&request, 0)?;
+        let right = found[..expected.len() * 4] == bytes(expected)[..];
+        demand!(right, "{what}, a condition of {byte}: {found:?}, expected {expected:?}");
+        // Where the request leaves nothing open, there may be none (contract: SHAPE-2).
+        let shapes = execution.output_shapes;
+        let right = shapes.first().is_none_or(|shape| shape.dimensions == [length]);
+        demand!(right, "{what}, a condition of {byte}: {shapes:?}, expected [{length}]");
+        demand!(
+            otherwise.len() == 2 || shapes.len() == 1,
+            "{what}, a condition of {byte}: there is no shape"
+        );
+    }
+    Ok(())
+}
+
+/// Only what an IF passes on has a size that the interface wants to be known.
+fn open_branches(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if !is_newest(&**device) {
+        return Ok(not_offered());
+    }
+    let mut is_offered = false;
+    for between in [&[0][..], &[]] {
+        let model = open_choice(between, &[2]);
+        let what = format!("{between:?} within a branch");
+        let refused = |error| Violation(format!("{what} is refused: {error}"));
+        let answers = device.supported_operations(&model, device.version()).map_err(refused)?;
+        if answers.iter().all(Support::is_yes) {
+            is_offered = true;
+            expect_choices(&what, &*prepare(&**device, &model)?, &[1.0, 2.0])?;
+        }
+    }
+    Ok(if is_offered { Verdict::Kept } else { not_offered() })
+}
+
+/// Either answer is right (decision 40), but there is one only.
+fn open_results(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if !is_newest(&**device) {
+        return Ok(not_offered());
+    }
+    for result in [&[0][..], &[]] {
+        let model = open_choice(&[2], result);
+        let what = format!("an IF with a result of {result:?}");
+        let asked = device.supported_operations(&model, device.version());
+        let prepared = device.prepare_model(&model, device.version(), PrepareOptions::default());
+        let answers = match asked {
+            Err(error) => {
+                let invalid = [nnhal_hal::ErrorStatus::InvalidArgument];
+                let what = format!("{what} is refused ({error}), and its preparation");
+                super::demand_refusal(&what, Err::<(), _>(error), &invalid)?;
+                super::demand_refusal(&what, prepared, &invalid)?;
+                continue;
+            }
+            Ok(answers) => answers,
+        };
+        match prepared {
+            Ok(prepared) => expect_choices(&what, &*prepared, &[1.0, 2.0, 1.0, 2.0])?,
+            Err(error) if answers.iter().all(Support::is_yes) => {
+                return Err(Violation(format!("{what} is supported, but not prepared: {error}")));
+            }
+            Err(_) => {}
         }
     }
     Ok(Verdict::Kept)

@@ -87,6 +87,8 @@ pub enum Breach {
     TokenOfZerosIsWrong,
     LoadsByAnyTag,
     LateLoadsFirst,
+    LoadedHaveNoBursts,
+    LoadedFailBehindFences,
     // Packets.
     SwapsFields,
     DirtyPadding,
@@ -147,6 +149,13 @@ struct PreparationEar {
 }
 
 type Model = Arc<dyn v1_3::IPreparedModel>;
+
+impl Breach {
+    /// Whether it is one of models that were loaded, and of no others.
+    fn is_of_loaded(self) -> bool {
+        matches!(self, Self::LoadedHaveNoBursts | Self::LoadedFailBehindFences)
+    }
+}
 
 impl PreparationEar {
     fn hear(&self, status: i32, model: Option<Model>) -> Return<()> {
@@ -389,6 +398,7 @@ impl v1_3::IDevice for Broken {
         let saved = (breach == Breach::RemembersModels && has_files)
             .then(|| (Arc::clone(&self.saved), *token));
         let preference = if breach == Breach::AnyPreferenceIsFine { 1 } else { preference };
+        let breach = if breach.is_of_loaded() { Breach::None } else { breach };
         let ear = Some(Arc::new(PreparationEar { client, breach, saved }) as _);
         let status = self.inner.prepare_model_1_3(
             &model,
@@ -458,6 +468,10 @@ impl v1_3::IDevice for Broken {
             _ => (model_cache, data_cache),
         };
         let token = if breach == Breach::IgnoresTokens { &[1; 32] } else { token };
+        let callback = callback.map(|client| match breach.is_of_loaded() {
+            true => Arc::new(PreparationEar { client, breach, saved: None }) as _,
+            false => client,
+        });
         let status = self.inner.prepare_model_from_cache_1_3(
             deadline,
             model_cache,
@@ -655,6 +669,9 @@ impl v1_2::IPreparedModel for BrokenModel {
     ) -> Return<(i32, Option<Arc<dyn IBurstContext>>)> {
         let breach = self.breach;
         if breach == Breach::OneBurstAtATime && self.bursts.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Ok((FAILURE, None));
+        }
+        if breach == Breach::LoadedHaveNoBursts {
             return Ok((FAILURE, None));
         }
         let status = match breach {
@@ -889,6 +906,7 @@ impl v1_3::IPreparedModel for BrokenModel {
         let file = || std::fs::File::open("/dev/null").unwrap().into();
         Ok(match self.breach {
             Breach::FenceWithErrors if status != NONE => (status, Handle::of_fd(file()), None),
+            Breach::LoadedFailBehindFences => (FAILURE, Handle::NULL, None),
             Breach::NoCallbackWithFence => (status, fence, None),
             Breach::WrongIsFailureBehindFences if status == INVALID => (FAILURE, fence, callback),
             Breach::FenceAndCallbackWithErrors if status != NONE => {

@@ -87,6 +87,8 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::LoadsByAnyTag, &["GEN-7", "CACHE-5"]),
     (Breach::LateLoadsFirst, &["GEN-4", "CACHE-5"]),
     (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
+    (Breach::LoadedHaveNoBursts, &["CACHE-15", "BURST-17"]),
+    (Breach::LoadedFailBehindFences, &["CACHE-15"]),
 ];
 
 #[test]

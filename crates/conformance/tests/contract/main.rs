@@ -79,6 +79,10 @@ enum Breach {
     AnyScaleOfNewTypes,
     AnyNewScalar,
     LooksForBuffersLate,
+    RefusesOpenBranches,
+    OpenResultsAreHalfRefused,
+    OpenResultsFail,
+    OpenResultsHaveOneShape,
 }
 
 /// What each breach must be found as.
@@ -141,6 +145,10 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::AnyScaleOfNewTypes, &["MODEL-8", "MODEL-9"]),
     (Breach::AnyNewScalar, &["MODEL-5"]),
     (Breach::LooksForBuffersLate, &["CONC-3", "ALLOC-8"]),
+    (Breach::RefusesOpenBranches, &["CF-4", "MODEL-6"]),
+    (Breach::OpenResultsAreHalfRefused, &["CF-4"]),
+    (Breach::OpenResultsFail, &["CF-4"]),
+    (Breach::OpenResultsHaveOneShape, &["CF-4"]),
 ];
 
 /// The reference device, but for one breach.
@@ -189,6 +197,7 @@ impl Broken {
             | Breach::LoopsFailFences
             | Breach::HalfPrecision
             | Breach::WritesBeforeOutputs
+            | Breach::OpenResultsHaveOneShape
             | Breach::LooksForBuffersLate => {
                 Arc::new(BrokenModel { prepared, breach: self.breach, inputs })
             }
@@ -206,6 +215,16 @@ impl Broken {
         match self.breach {
             Breach::RefusesUnknownRanks if model.main.operands.iter().any(is_unknown) => {
                 Err(nnhal_hal::Error::invalid("a rank is not known"))
+            }
+            Breach::RefusesOpenBranches
+                if model.referenced.iter().any(|graph| {
+                    graph.operands.iter().any(|it| is_open(it, OperandLifeTime::TemporaryVariable))
+                }) =>
+            {
+                Err(nnhal_hal::Error::invalid("a size within a branch is not known"))
+            }
+            Breach::OpenResultsFail if has_open_results(model) => {
+                Err(nnhal_hal::Error::failure("a result's size is not known"))
             }
             Breach::FollowsEveryPath => {
                 assert!(paths(model, &model.main, 40) > 0);
@@ -236,6 +255,21 @@ impl Broken {
         }
         model
     }
+}
+
+/// Whether an operand of this lifetime has a size that is not known.
+fn is_open(operand: &nnhal_hal::Operand, lifetime: OperandLifeTime) -> bool {
+    operand.lifetime == lifetime
+        && operand.operand_type.is_tensor() == Some(true)
+        && (operand.dimensions.is_empty() || operand.dimensions.contains(&0))
+}
+
+/// Whether a subgraph gives out what has a size that is not known.
+fn has_open_results(model: &Model) -> bool {
+    model
+        .referenced
+        .iter()
+        .any(|graph| graph.operands.iter().any(|it| is_open(it, OperandLifeTime::SubgraphOutput)))
 }
 
 /// How many ways lead through the subgraphs of a model, whose references may be a circle.
@@ -306,6 +340,9 @@ impl Device for Broken {
                 if is(|it| matches!(it, OperationType::If | OperationType::While)) =>
             {
                 all()
+            }
+            Breach::OpenResultsAreHalfRefused if has_open_results(model) => {
+                Err(nnhal_hal::Error::invalid("a result's size is not known"))
             }
             Breach::OneInterfaceForAll => {
                 self.device.supported_operations(model, HalVersion::LATEST)
@@ -586,6 +623,10 @@ impl PreparedModel for BrokenModel {
             (Breach::OnlyTheFirstShape, Err(mut failed)) => {
                 failed.output_shapes.truncate(1);
                 Err(failed)
+            }
+            (Breach::OpenResultsHaveOneShape, Ok(mut execution)) => {
+                execution.output_shapes.iter_mut().for_each(|shape| shape.dimensions = vec![2]);
+                Ok(execution)
             }
             (Breach::OnlyTheFirstShape, Ok(mut execution)) => {
                 execution.output_shapes.truncate(1);

@@ -3,15 +3,49 @@
 
 use super::error::MemoryError;
 use super::{MemoryKind, Protection};
+use crate::client::{Client, ClientError, Held, Holding};
 use rustix::fs::{
     FileType, OFlags, SealFlags, SeekFrom, fcntl_get_seals, fcntl_getfl, fstat, fstatfs, seek,
 };
 use rustix::io::{FdFlags, fcntl_setfd};
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
 
 /// File systems by the numbers of `statfs` (`linux/magic.h`).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const DMA_BUF_MAGIC: u64 = 0x444d_4142;
+
+/// The descriptors of a handle, which memory and its view share.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    fds: Vec<OwnedFd>,
+    /// What they count as, see [`Memory::kept_by`](super::Memory::kept_by).
+    held: OnceLock<Held>,
+}
+
+impl Descriptors {
+    pub(super) fn new(fds: Vec<OwnedFd>) -> Arc<Self> {
+        Arc::new(Self { fds, held: OnceLock::new() })
+    }
+
+    /// Counts them as the client's until they are closed.
+    pub(super) fn kept_by(&self, client: &Client) -> Result<(), ClientError> {
+        if self.held.get().is_none() {
+            let count = u64::try_from(self.fds.len()).unwrap_or(u64::MAX);
+            let _ = self.held.set(client.hold(Holding::Descriptors, count)?);
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Descriptors {
+    type Target = [OwnedFd];
+
+    fn deref(&self) -> &[OwnedFd] {
+        &self.fds
+    }
+}
 
 /// What is behind a descriptor, as far as it decides how the bytes are to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 
 #![allow(unsafe_code)]
 
+use super::descriptor::Descriptors;
 use super::error::MemoryError;
 use super::lent::Lent;
 use super::view::{Backing, MemoryView};
 use super::{Inner, Memory, MemoryKind, Protection};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -92,8 +92,8 @@ impl Drop for Loan {
 }
 
 /// What stands for the descriptor of lent memory: a file that holds nothing and never will.
-fn empty_file() -> Result<Arc<[OwnedFd]>, MemoryError> {
-    static EMPTY: OnceLock<Arc<[OwnedFd]>> = OnceLock::new();
+fn empty_file() -> Result<Arc<Descriptors>, MemoryError> {
+    static EMPTY: OnceLock<Arc<Descriptors>> = OnceLock::new();
     if let Some(empty) = EMPTY.get() {
         return Ok(Arc::clone(empty));
     }
@@ -101,7 +101,7 @@ fn empty_file() -> Result<Arc<[OwnedFd]>, MemoryError> {
         .map_err(MemoryError::system("memfd_create"))?;
     fcntl_add_seals(&fd, SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)
         .map_err(MemoryError::system("fcntl"))?;
-    Ok(Arc::clone(EMPTY.get_or_init(|| Arc::new([fd]))))
+    Ok(Arc::clone(EMPTY.get_or_init(|| Descriptors::new(vec![fd]))))
 }
 
 #[cfg(test)]

@@ -52,9 +52,9 @@ pub use view::MemoryView;
 pub use weight_pool::{KeptWeights, WeightPool};
 pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 
-use crate::client::{Client, Held, Holding};
+use crate::client::{Client, ClientError, Held, Holding};
 use crate::codes::HalVersion;
-use descriptor::Nature;
+use descriptor::{Descriptors, Nature};
 use lent::Lent;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, fstatfs, ftruncate, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -171,7 +171,7 @@ pub struct Memory(Arc<Inner>);
 struct Inner {
     kind: MemoryKind,
     /// One at least; shared with the view.
-    fds: Arc<[OwnedFd]>,
+    fds: Arc<Descriptors>,
     integers: Vec<i32>,
     offset: u64,
     size: u64,
@@ -203,7 +203,7 @@ impl Memory {
             .map_err(MemoryError::system("fcntl"))?;
         Ok(Self(Arc::new(Inner {
             kind,
-            fds: Arc::new([fd]),
+            fds: Descriptors::new(vec![fd]),
             integers: Vec::new(),
             offset: 0,
             size,
@@ -264,12 +264,31 @@ impl Memory {
         offset: u64,
         size: u64,
     ) -> Result<Self, MemoryError> {
+        let memory = Self::from_file_to_grow(fd, protection, offset, size)?;
+        descriptor::check_size(&memory.0.fds[0], MemoryKind::MmapFd, offset, size)?;
+        Ok(memory)
+    }
+
+    /// As [`Memory::from_file`], of a file that may still end before: [`Memory::view`] says so, as long as it does. For
+    /// files of this process.
+    ///
+    /// # Errors
+    /// As [`Memory::from_file`]; [`MemoryError::Size`] only if offset and size are more than any file has.
+    pub fn from_file_to_grow(
+        fd: OwnedFd,
+        protection: Protection,
+        offset: u64,
+        size: u64,
+    ) -> Result<Self, MemoryError> {
         let kind = MemoryKind::MmapFd;
         let allowed = descriptor::allowed(&fd)?;
         if (protection.read && !allowed.read) || (protection.write && !allowed.write) {
             return Err(MemoryError::Access { asked: protection, allowed });
         }
-        descriptor::check_size(&fd, kind, offset, size)?;
+        match descriptor::check_size(&fd, kind, offset, size) {
+            Err(MemoryError::Size { declared, .. }) if i64::try_from(declared).is_ok() => {}
+            checked => drop(checked?),
+        }
         let [low, high] = halves(offset);
         let integers = vec![protection.bits(), low, high];
         Ok(Self::new(kind, vec![fd], integers, offset, size, protection))
@@ -330,7 +349,7 @@ impl Memory {
     ) -> Self {
         Self(Arc::new(Inner {
             kind,
-            fds: fds.into(),
+            fds: Descriptors::new(fds),
             integers,
             offset,
             size,
@@ -362,6 +381,18 @@ impl Memory {
     pub fn held_by(&self, client: &Client, bytes: u64) -> Result<(), MemoryError> {
         let _ = self.0.held.set(client.hold(Holding::Memory, bytes)?);
         Ok(())
+    }
+
+    /// Counts its descriptors against the client's limit until they are closed, with the last clone or view that has them.
+    /// What counts already stays as it is; bytes of this process have no descriptor that would count.
+    ///
+    /// # Errors
+    /// [`ClientError`]; then nothing is counted.
+    pub fn kept_by(&self, client: &Client) -> Result<(), ClientError> {
+        match self.0.view.get().is_some_and(MemoryView::is_lent) {
+            true => Ok(()),
+            false => self.0.fds.kept_by(client),
+        }
     }
 
     /// Bytes for which the system finds pages only when they are first read: those of holes in files

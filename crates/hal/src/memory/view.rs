@@ -1,6 +1,7 @@
 //! [`MemoryView`]: the only access to the bytes of a [`Memory`](super::Memory).
 
 use super::Protection;
+use super::descriptor::Descriptors;
 use super::descriptor::Nature;
 use super::error::MemoryError;
 use super::lent::{BorrowedBytes, Lent};
@@ -50,12 +51,12 @@ pub(super) enum Backing {
     /// As [`Backing::Positioned`] to read, mapped to write.
     MappedFile {
         mapping: Mapping,
-        fds: Arc<[OwnedFd]>,
+        fds: Arc<Descriptors>,
         base: u64,
     },
     /// The first descriptor, from a byte on.
     Positioned {
-        fds: Arc<[OwnedFd]>,
+        fds: Arc<Descriptors>,
         base: u64,
     },
 }
@@ -64,7 +65,7 @@ impl MemoryView {
     /// A view of `size` bytes from `offset` on of the first descriptor, which were just found to be
     /// there.
     pub(super) fn new(
-        fds: Arc<[OwnedFd]>,
+        fds: Arc<Descriptors>,
         nature: Nature,
         offset: u64,
         size: u64,

@@ -15,6 +15,7 @@ use crate::transport::Return;
 use crate::v1_2::CacheToken;
 use crate::v1_3::{IBuffer, OptionalTimePoint};
 use crate::{v1_0, v1_1, v1_2, v1_3};
+use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Client, Deadline, DeviceStatus, Error,
     ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
@@ -124,9 +125,14 @@ impl Device {
             let options = options()?;
             // It says whether the model is valid. What cannot be run is the task's to say (PREP-5).
             self.origin.device.supported_operations(&model, version)?;
-            Ok((model, options))
+            let held = self.hold_model()?;
+            // A driver may read constants whenever an execution needs them.
+            for pool in &model.pools {
+                pool.kept_by(&self.origin.client)?;
+            }
+            Ok((model, options, held))
         });
-        let (model, options) = match checked {
+        let (model, options, held) = match checked {
             Ok(checked) => checked,
             Err(error) => return preparation.deliver(Err(error)),
         };
@@ -138,20 +144,30 @@ impl Device {
             // Before the client is notified: its memory is its own again.
             drop(model);
             preparation.deliver(
-                prepared.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority)),
+                prepared
+                    .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
             );
         };
         self.origin.spawn(Kind::Preparing, priority, task)
     }
 
-    fn options(&self) -> PrepareOptions {
-        PrepareOptions { client: self.origin.client.clone(), ..PrepareOptions::default() }
+    /// Counts a model that is about to be prepared, until it is gone.
+    fn hold_model(&self) -> nnhal_hal::Result<Held> {
+        Ok(self.origin.client.hold(Holding::PreparedModels, 1)?)
+    }
+
+    /// For a preparation that is to end at what its client asks for, or at what it may.
+    fn options(&self, wanted: Option<Deadline>) -> PrepareOptions {
+        let client = self.origin.client.clone();
+        let deadline = client.preparation_deadline(wanted);
+        PrepareOptions { client, deadline, ..PrepareOptions::default() }
     }
 
     /// Options with cache files, if these are as they must be (contract: PREP-7).
     fn options_with_cache(
         &self,
         preference: i32,
+        deadline: Option<Deadline>,
         model_cache: &[Handle],
         data_cache: &[Handle],
         token: &CacheToken,
@@ -164,7 +180,7 @@ impl Device {
             model_cache: files.model,
             data_cache: files.data,
             token: *token,
-            ..self.options()
+            ..self.options(deadline)
         })
     }
 
@@ -188,12 +204,12 @@ impl Device {
             let deadline = deadline()?;
             let files = CacheFiles::to_load(self.cache_files_needed()?, model_cache, data_cache)?;
             let CacheFiles { model: model_cache, data: data_cache } = files;
-            let (token, options) = (*token, self.options());
-            let options = PrepareOptions { deadline, model_cache, data_cache, token, ..options };
+            let (token, options) = (*token, self.options(deadline));
+            let options = PrepareOptions { model_cache, data_cache, token, ..options };
             self.origin.device.check_cache(&options)?;
-            Ok(options)
+            Ok((options, self.hold_model()?))
         });
-        let options = match checked {
+        let (options, held) = match checked {
             Ok(options) => options,
             Err(error) => return preparation.deliver(Err(error)),
         };
@@ -204,7 +220,8 @@ impl Device {
             let loaded = guarded(|| origin.device.prepare_model_from_cache(options));
             let outputs = Outputs::of(None);
             preparation.deliver(
-                loaded.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority)),
+                loaded
+                    .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
             );
         };
         self.origin.spawn(Kind::Preparing, priority, task)
@@ -228,7 +245,7 @@ impl v1_0::IDevice for Device {
         Ok(self.prepare(
             model,
             HalVersion::V1_0,
-            || Ok(self.options()),
+            || Ok(self.options(None)),
             callback.map(PreparedModelCallback::V1_0),
         ))
     }
@@ -269,7 +286,7 @@ impl v1_1::IDevice for Device {
         Ok(self.prepare(
             model,
             HalVersion::V1_1,
-            || self.options_with_cache(preference, &[], &[], &CacheToken::default()),
+            || self.options_with_cache(preference, None, &[], &[], &CacheToken::default()),
             callback.map(PreparedModelCallback::V1_0),
         ))
     }
@@ -318,7 +335,7 @@ impl v1_2::IDevice for Device {
         Ok(self.prepare(
             model,
             HalVersion::V1_2,
-            || self.options_with_cache(preference, model_cache, data_cache, token),
+            || self.options_with_cache(preference, None, model_cache, data_cache, token),
             callback.map(PreparedModelCallback::V1_2),
         ))
     }
@@ -356,9 +373,11 @@ impl v1_3::IDevice for Device {
         callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
     ) -> Return<i32> {
         let options = || {
-            let options = self.options_with_cache(preference, model_cache, data_cache, token)?;
+            let deadline = deadline.to_canonical()?;
+            let options =
+                self.options_with_cache(preference, deadline, model_cache, data_cache, token)?;
             let priority = Priority::from_code(priority).map_err(Error::invalid)?;
-            Ok(PrepareOptions { priority, deadline: deadline.to_canonical()?, ..options })
+            Ok(PrepareOptions { priority, ..options })
         };
         let callback = callback.map(PreparedModelCallback::V1_3);
         Ok(self.prepare(model, HalVersion::V1_3, options, callback))

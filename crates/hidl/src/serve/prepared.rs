@@ -15,7 +15,7 @@ use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use crate::{v1_0, v1_2, v1_3};
-use nnhal_hal::client::Holding;
+use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::{
     Client, Error, Execution, ExecutionError, ExecutionOptions, HalVersion, MeasureTiming,
     PreparedModel as _, Priority, Request,
@@ -36,6 +36,8 @@ pub struct PreparedModel {
 struct Checked {
     model: Arc<dyn nnhal_hal::PreparedModel>,
     outputs: Outputs,
+    /// Bursts and executions have the model as well.
+    _held: Held,
 }
 
 impl nnhal_hal::PreparedModel for Checked {
@@ -58,8 +60,9 @@ impl PreparedModel {
         model: Arc<dyn nnhal_hal::PreparedModel>,
         outputs: Outputs,
         priority: Priority,
+        held: Held,
     ) -> Arc<Self> {
-        let checked = Arc::new(Checked { model: Arc::clone(&model), outputs });
+        let checked = Arc::new(Checked { model: Arc::clone(&model), outputs, _held: held });
         Arc::new(Self { origin, model, checked, priority })
     }
 

@@ -14,6 +14,8 @@ struct Stub {
     held: Arc<(Mutex<bool>, Condvar)>,
     panics: bool,
     cache_files_needed: CacheFilesNeeded,
+    /// When preparations were to have ended.
+    deadlines: Mutex<Vec<Option<Deadline>>>,
 }
 
 impl Stub {
@@ -25,6 +27,7 @@ impl Stub {
             held: Arc::default(),
             panics: false,
             cache_files_needed: CacheFilesNeeded { model: 1, data: 2 },
+            deadlines: Mutex::default(),
         }
     }
 }
@@ -63,7 +66,8 @@ impl Device for Stub {
         assert!(!self.panics, "on purpose");
         let (held, changed) = &*self.held;
         drop(changed.wait_while(held.lock().unwrap(), |held| *held).unwrap());
-        let PrepareOptions { model_cache, data_cache, token, .. } = options;
+        let PrepareOptions { model_cache, data_cache, token, deadline, .. } = options;
+        self.deadlines.lock().unwrap().push(deadline);
         self.saved.lock().unwrap().push((model_cache.len(), data_cache.len(), token));
         Ok(Arc::new(StubModel))
     }
@@ -76,7 +80,8 @@ impl Device for Stub {
         &self,
         options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-        let PrepareOptions { model_cache, data_cache, token, .. } = options;
+        let PrepareOptions { model_cache, data_cache, token, deadline, .. } = options;
+        self.deadlines.lock().unwrap().push(deadline);
         assert_eq!((model_cache.len(), data_cache.len(), token), (1, 2, TOKEN));
         let (held, changed) = &*self.held;
         drop(changed.wait_while(held.lock().unwrap(), |held| *held).unwrap());
@@ -311,6 +316,195 @@ fn conc_5_tasks_are_the_clients_and_end_when_it_leaves() {
     assert!(begin.elapsed() < Duration::from_secs(10));
     let (status, notified) = execute();
     assert_eq!((status, notified.only().0), (FAILURE, FAILURE));
+}
+
+/// SEC-3: a model counts from when its preparation is launched until it is gone, and as long as a burst has it.
+#[test]
+fn conc_5_prepared_models_are_the_clients_and_limited_with_those_being_prepared() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client =
+        Client::new("test", ClientLimits { prepared_models: 3, ..ClientLimits::default() });
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    let device = serve::Device::for_client(Arc::new(stub), client.clone(), Limits::default());
+    let ready = prepared(&device, &add_constant().model);
+    let of_two = [ready.clone()];
+    *held.0.lock().unwrap() = true;
+    let preparing = Notified::<Prepared>::new();
+    let status = PREPARE[0].1(&device, &add_constant().model, Some(Arc::clone(&preparing)));
+    assert_eq!(status, NONE);
+    let loading = Notified::<Prepared>::new();
+    let callback = Some(loading.clone() as _);
+    let status = device.prepare_model_from_cache(&files(1), &files(2), &TOKEN, callback).unwrap();
+    assert_eq!((status, client.held(Holding::PreparedModels)), (NONE, 3));
+    // GEN-2: only 1.3 has words for it.
+    for (version, prepare) in PREPARE {
+        let expected = if version == HalVersion::V1_3 { EXHAUSTED } else { FAILURE };
+        let notified = Notified::<Prepared>::new();
+        let status = prepare(&device, &add_constant().model, Some(Arc::clone(&notified)));
+        assert_eq!((status, notified.only().0), (expected, expected), "{version}");
+    }
+    let notified = Notified::<Prepared>::new();
+    let callback = Some(notified.clone() as _);
+    let status = device
+        .prepare_model_from_cache_1_3(NO_DEADLINE, &files(1), &files(2), &TOKEN, callback)
+        .unwrap();
+    assert_eq!((status, notified.only().0), (EXHAUSTED, EXHAUSTED));
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    let models = [preparing, loading].map(|notified| notified.only().1.unwrap());
+    assert_eq!(client.held(Holding::PreparedModels), 3);
+    drop(models);
+    assert_eq!(client.held(Holding::PreparedModels), 1);
+    drop((ready, of_two));
+    assert_eq!(client.held(Holding::PreparedModels), 0);
+    // What could not be prepared does not count.
+    let fails = Stub { load: || Err(Error::failure("on purpose")), ..Stub::new() };
+    let device = serve::Device::for_client(Arc::new(fails), client.clone(), Limits::default());
+    let notified = Notified::<Prepared>::new();
+    let callback = Some(notified.clone() as _);
+    let status = device.prepare_model_from_cache(&files(1), &files(2), &TOKEN, callback).unwrap();
+    assert_eq!((status, notified.only().0), (NONE, FAILURE));
+    wait_until(|| client.held(Holding::PreparedModels) == 0);
+}
+
+/// A client whose process ends between the launch and the notification: over a transport its callback answers that it is
+/// dead, and with it goes what was prepared for it.
+#[test]
+fn conc_5_a_client_that_dies_between_launch_and_callback_leaves_nothing() {
+    use nnhal_hal::client::{Client, Holding};
+    struct Dead;
+    impl v1_0::IPreparedModelCallback for Dead {
+        fn notify(&self, _: i32, _: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
+            Err(nnhal_hidl::TransportError::DeadObject)
+        }
+    }
+    impl v1_0::IExecutionCallback for Dead {
+        fn notify(&self, _: i32) -> Return<()> {
+            Err(nnhal_hidl::TransportError::DeadObject)
+        }
+    }
+    let client = Client::new("test", nnhal_hal::ClientLimits::default());
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    let device = serve::Device::for_client(Arc::new(stub), client.clone(), Limits::default());
+    *held.0.lock().unwrap() = true;
+    let mut model = add_constant().model;
+    model.pools = vec![Memory::from_bytes(&[0; 8]).unwrap()];
+    let callback = Arc::new(Dead);
+    assert_eq!(device.prepare_model(&to(&model), Some(callback.clone())).unwrap(), NONE);
+    client.leave();
+    // Whoever has left launches nothing, and is answered all the same.
+    let refused = Notified::<Prepared>::new();
+    let status = PREPARE[3].1(&device, &model, Some(Arc::clone(&refused)));
+    assert_eq!((status, refused.only().0), (FAILURE, FAILURE));
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    let is_free = |what: &Holding| client.held(*what) == 0;
+    wait_until(|| Holding::ALL.iter().all(is_free) && Arc::strong_count(&callback) == 1);
+
+    // The same in the middle of an execution.
+    let client = Client::new("test", nnhal_hal::ClientLimits::default());
+    let reference = nnhal_reference::device();
+    let device = serve::Device::for_client(reference, client.clone(), Limits::default());
+    let endless = endless();
+    let prepared = prepared(&device, &endless.model);
+    let request = to(&endless.request());
+    assert_eq!(prepared.execute(&request, Some(callback.clone())).unwrap(), NONE);
+    wait_until(|| client.held(Holding::Executions) == 1);
+    let begin = std::time::Instant::now();
+    client.leave();
+    drop(prepared);
+    wait_until(|| Holding::ALL.iter().all(|what| client.held(*what) == 0));
+    wait_until(|| Arc::strong_count(&callback) == 1);
+    // Sooner than its loop would have timed out.
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+/// SEC-3: the pools of a model are descriptors of the service for as long as the device may read them.
+#[test]
+fn conc_5_descriptors_of_a_models_pools_are_the_clients_and_limited() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { descriptors: 3, ..ClientLimits::default() });
+    let device = nnhal_reference::device();
+    let device = serve::Device::for_client(device, client.clone(), Limits::default());
+    let model = |pools: usize| {
+        let mut model = add_constant().model;
+        model.pools = (0..pools).map(|_| Memory::from_bytes(&[0; 8]).unwrap()).collect();
+        model
+    };
+    let refused = Notified::<Prepared>::new();
+    let status = PREPARE[3].1(&device, &model(4), Some(Arc::clone(&refused)));
+    assert_eq!((status, refused.only().0), (EXHAUSTED, EXHAUSTED));
+    assert_eq!((client.held(Holding::Descriptors), client.held(Holding::PreparedModels)), (0, 0));
+    let kept = prepared(&device, &model(3));
+    assert!(client.held(Holding::Descriptors) <= 3);
+    drop(kept);
+    wait_until(|| client.held(Holding::Descriptors) == 0);
+    // As often as one likes.
+    for _ in 0..5 {
+        drop(prepared(&device, &model(3)));
+        wait_until(|| client.held(Holding::Descriptors) == 0);
+    }
+    // GEN-4: what is wrong with a model is said first.
+    let (limits, device) = (ClientLimits::default(), nnhal_reference::device());
+    let none = Client::new("none", ClientLimits { prepared_models: 0, descriptors: 0, ..limits });
+    let none = serve::Device::for_client(device, none, Limits::default());
+    let notified = Notified::<Prepared>::new();
+    let status = PREPARE[3].1(&none, &invalid(), Some(Arc::clone(&notified)));
+    assert_eq!((status, notified.only().0), (INVALID, INVALID));
+}
+
+/// The service's limit to the time of a preparation holds for each method, also where none is asked for.
+#[test]
+fn qos_2_a_preparation_ends_at_the_earlier_of_what_it_asks_and_what_its_client_may() {
+    use nnhal_hal::client::{Client, ClientLimits};
+    let stub = Arc::new(Stub::new());
+    let preparing = Duration::from_secs(50);
+    let client = Client::new("test", ClientLimits { preparing, ..ClientLimits::default() });
+    let device = serve::Device::for_client(Arc::clone(&stub) as _, client, Limits::default());
+    let begin = Deadline::after(preparing);
+    let deadline = || stub.deadlines.lock().unwrap().pop().expect("a preparation");
+    for (version, prepare) in PREPARE {
+        let notified = Notified::<Prepared>::new();
+        let status = prepare(&device, &add_constant().model, Some(Arc::clone(&notified)));
+        assert_eq!((status, notified.only().0), (NONE, NONE));
+        let found = deadline().expect("the service's");
+        assert!(begin <= found && found <= Deadline::after(preparing), "{version}: {found:?}");
+    }
+    let nanoseconds = |deadline: Deadline| {
+        OptionalTimePoint::NanosecondsSinceEpoch(deadline.nanoseconds_since_epoch())
+    };
+    let soon = Deadline::after(Duration::from_secs(5));
+    let late = Deadline::after(Duration::from_secs(500));
+    for wanted in [NO_DEADLINE, nanoseconds(late), nanoseconds(soon)] {
+        let model: v1_3::Model = to(&add_constant().model);
+        let (prepared, loaded) = (Notified::<Prepared>::new(), Notified::<Prepared>::new());
+        let callback = Some(prepared.clone() as _);
+        device.prepare_model_1_3(&model, FAST, MEDIUM, wanted, &[], &[], &TOKEN, callback).unwrap();
+        assert_eq!(prepared.only().0, NONE);
+        let of_model = deadline().expect("the service's");
+        let callback = Some(loaded.clone() as _);
+        device
+            .prepare_model_from_cache_1_3(wanted, &files(1), &files(2), &TOKEN, callback)
+            .unwrap();
+        assert_eq!(loaded.only().0, NONE);
+        let of_cache = deadline().expect("the service's");
+        for found in [of_model, of_cache] {
+            match wanted == nanoseconds(soon) {
+                true => assert_eq!(found, soon),
+                false => assert!(found < late, "{found:?}"),
+            }
+        }
+    }
+}
+
+fn wait_until(mut is_true: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_true() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it did not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A synchronous execution keeps a thread of the service, of which a client gets some only. What does not keep one goes on.

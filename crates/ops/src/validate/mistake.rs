@@ -29,6 +29,14 @@ pub enum OperationMistake {
     /// Ranks, quantization, values or lengths of the arguments (contract: MODEL-29).
     #[error(transparent)]
     Definition(Fault),
+    /// The scale of an argument, or of one of its channels, is infinite: its values would be, too (contract: MODEL-29).
+    #[error("the scale of {list} {argument} is infinite, and nothing can be computed with it")]
+    InfiniteScale {
+        /// `input` or `output`.
+        list: &'static str,
+        /// Index in that list.
+        argument: usize,
+    },
     /// An output is declared otherwise than the operation makes it (contract: MODEL-29).
     #[error("output {output} has shape {found}, expected {expected}")]
     OutputShape {
@@ -67,7 +75,9 @@ impl OperationMistake {
                 OperationType::While => "CF-2",
                 _ => "MODEL-25",
             },
-            Self::Definition(_) | Self::OutputShape { .. } => "MODEL-29",
+            Self::Definition(_) | Self::InfiniteScale { .. } | Self::OutputShape { .. } => {
+                "MODEL-29"
+            }
             Self::OutputTooLarge { .. } => "MODEL-17",
             Self::UnmappedPrefix { .. } => "EXT-3",
             Self::ControlFlow(error) => match error {
@@ -137,7 +147,7 @@ impl Rules {
                 }
                 Self::Application => refused_at_once(error),
             },
-            OperationMistake::OutputShape { .. } => false,
+            OperationMistake::InfiniteScale { .. } | OperationMistake::OutputShape { .. } => false,
             OperationMistake::OutputTooLarge { .. }
             | OperationMistake::Signature(Fault::Invalid(OperationError {
                 what: "value", ..

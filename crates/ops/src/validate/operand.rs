@@ -269,13 +269,11 @@ fn byte_size(operand: &Operand) -> Option<u32> {
 
 fn check_scale(operand: &Operand) -> Result<(), OperandError> {
     let found = operand.scale;
-    // Written so that NaN is refused. An infinite step would make every value infinite or NaN.
+    // Written so that NaN is refused. Infinite ones are no ground to refuse a model, but nothing is computed with them.
     let (holds, expected) = match operand.operand_type {
-        OperandType::TensorInt32 => (found >= 0.0 && found.is_finite(), "a number, 0 or more"),
+        OperandType::TensorInt32 => (found >= 0.0, "a number, 0 or more"),
         OperandType::TensorQuant8SymmPerChannel => (found == 0.0, "0"),
-        quantized if quantized.quantized_range().is_some() => {
-            (found > 0.0 && found.is_finite(), "a number above 0")
-        }
+        quantized if quantized.quantized_range().is_some() => (found > 0.0, "a number above 0"),
         _ => (found == 0.0, "0"),
     };
     if holds { Ok(()) } else { Err(OperandError::Scale { found, expected }) }
@@ -332,7 +330,7 @@ pub fn check_channel_quant(operand: &Operand, quant: &ChannelQuant) -> Result<()
     if channels == 0 || u32::try_from(found) != Ok(channels) {
         return Err(OperandError::ChannelCount { found, expected: channels });
     }
-    let is_scale = |scale: f32| scale > 0.0 && scale.is_finite();
+    let is_scale = |scale: f32| scale > 0.0;
     match quant.scales.iter().position(|scale| !is_scale(*scale)) {
         Some(channel) => Err(OperandError::ChannelScale { channel, found: quant.scales[channel] }),
         None => Ok(()),

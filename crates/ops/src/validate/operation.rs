@@ -14,7 +14,9 @@ use crate::shape::MAX_RANK;
 use crate::shape::Shape;
 use crate::signature::Signature;
 use nnhal_hal::model::SubgraphName;
-use nnhal_hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{
+    ExtraParams, HalVersion, Operand, OperandType, Operation, OperationType, Subgraph,
+};
 
 /// Checks one operation after the other, and adds to the shapes what each says of its outputs; of
 /// an operation with a defect nothing follows. Returns the oldest version that all of them keep to;
@@ -50,6 +52,7 @@ pub(super) fn check_all(
             continue;
         }
         let shapes = inferred_shapes(&call).map_err(OperationMistake::Definition);
+        let shapes = shapes.and_then(|shapes| expect_finite_scales(graph, step).map(|()| shapes));
         let merged = shapes.and_then(|shapes| {
             let outputs = step.outputs.iter().zip(shapes).enumerate();
             outputs
@@ -107,6 +110,24 @@ fn inferred_shapes(call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
     Fault::pass_over_unknown(operations::validate(call))?;
     let shapes = AnyOperation::decode(call).and_then(|operation| operation.output_shapes(call));
     Ok(Fault::pass_over_unknown(shapes)?.unwrap_or_default())
+}
+
+/// Android's validators let infinite scales pass. Kernels rely on those that they get being finite.
+fn expect_finite_scales(graph: &Subgraph, step: &Operation) -> Result<(), OperationMistake> {
+    let is_infinite = |index: &u32| {
+        let Operand { scale, extra_params, .. } = &graph.operands[*index as usize];
+        let by_channel = match extra_params {
+            ExtraParams::ChannelQuant(quant) => &quant.scales[..],
+            _ => &[],
+        };
+        by_channel.iter().chain([scale]).any(|scale| scale.is_infinite())
+    };
+    for (list, indexes) in [("input", &step.inputs), ("output", &step.outputs)] {
+        if let Some(argument) = indexes.iter().position(is_infinite) {
+            return Err(OperationMistake::InfiniteScale { list, argument });
+        }
+    }
+    Ok(())
 }
 
 /// What is declared and what follows, together.

@@ -83,16 +83,18 @@ struct Content {
 }
 
 impl Memory {
-    /// A part of a file: `size` bytes from `offset` on. `protection` is `PROT_READ`, `PROT_WRITE`
-    /// or both, as bits.
+    /// A part of a file: `size` bytes from `offset` on, which must be there when they are first used. `protection` is
+    /// `PROT_READ`, `PROT_WRITE` or both, as bits.
     ///
     /// # Errors
-    /// `BAD_DATA` if the descriptor is no memory, too short, or does not allow the protection;
+    /// `BAD_DATA` if the descriptor is no memory, or does not allow the protection;
     /// `UNMAPPABLE` if the system refuses; `OUT_OF_MEMORY` if it has holes whose pages would be more
     /// than the runtime may take.
     pub fn from_fd(fd: OwnedFd, protection: i32, offset: usize, size: usize) -> Result<Self> {
         let protection = Protection::from_bits(protection).map_err(memory_error)?;
-        let memory = nnhal_hal::Memory::from_file(fd, protection, offset as u64, size as u64);
+        // As Android has it: whether the file is as long is found out by whoever uses the memory.
+        let (offset, size) = (offset as u64, size as u64);
+        let memory = nnhal_hal::Memory::from_file_to_grow(fd, protection, offset, size);
         let memory = memory.map_err(memory_error)?;
         held::count_holes(&memory)?;
         Ok(Self::from_shared(memory))

@@ -96,8 +96,39 @@ fn parts_of_files_are_inputs_constants_and_outputs() {
 #[test]
 fn files_must_be_long_enough_and_allow_what_is_asked() {
     let both = Protection::READ_WRITE.bits();
-    assert_eq!(code(Memory::from_fd(file(&[0; 4]), both, 0, 5)), ResultCode::BadData);
-    assert_eq!(code(Memory::from_fd(file(&[0; 4]), both, 4, 1)), ResultCode::BadData);
+    // That a file is long enough is looked at when the memory is used, as Android's runtime does it.
+    let devices = reference_only();
+    let compilation = compile(&relu(&devices, 2));
+    for (offset, size) in [(0, 9), (1, 8), (8, 1), (100, 8)] {
+        let short = Memory::from_fd(file(&[0; 8]), both, offset, size).unwrap();
+        let length = size.min(8);
+        if length == 8 {
+            // No device can do what it is a constant of.
+            let mut builder = ModelBuilder::new(&devices);
+            let [x, constant, y] = [(); 3].map(|()| tensor(&mut builder, &[2]));
+            let none = int32(&mut builder, 0);
+            builder.set_operand_value_from_memory(constant, &short, 0, 8).unwrap();
+            operation(&mut builder, Add, &[x, constant, none], &[y]).unwrap();
+            builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+            let model = builder.finish().unwrap();
+            let mut chosen = CompilationBuilder::for_devices(&model, devices.list()).unwrap();
+            assert_eq!(code(chosen.finish()), ResultCode::BadData, "{size} at {offset}");
+            for is_input in [true, false] {
+                let execution = Execution::new(&compilation);
+                let other = shared(&[1.0, 2.0]);
+                let [from, to] = if is_input { [&short, &other] } else { [&other, &short] };
+                execution.set_input_from_memory(0, None, from, 0, 8).unwrap();
+                execution.set_output_from_memory(0, None, to, 0, 8).unwrap();
+                assert_eq!(code(execution.compute()), ResultCode::BadData, "{size} at {offset}");
+            }
+        }
+        let whole = Memory::from_fd(file(&[0; 9]), both, 0, size).unwrap();
+        assert_eq!(code(Memory::copy(&short, &whole)), ResultCode::BadData);
+        assert_eq!(code(Memory::copy(&whole, &short)), ResultCode::BadData);
+    }
+    // No file is as long as this.
+    let endless = Memory::from_fd(file(&[0; 4]), both, usize::MAX, 1);
+    assert_eq!(code(endless), ResultCode::BadData);
     assert_eq!(code(Memory::from_fd(file(&[0; 4]), both, 0, 0)), ResultCode::BadData);
     assert_eq!(code(Memory::from_fd(file(&[0; 4]), 8, 0, 4)), ResultCode::BadData);
     let read_only = std::fs::File::open("/proc/self/exe").unwrap();

@@ -326,6 +326,8 @@ pub fn hold(process: &Arc<Process>, name: &str) -> Outcome {
     })?;
     let request = request(long)?;
     thread::scope(|scope| {
+        // It is killed between a launch and its notification: here of a preparation, below of executions.
+        scope.spawn(|| while prepare(&device, 4).is_ok() {});
         for _ in 0..8 {
             scope.spawn(|| while big.execute(&request, &ExecutionOptions::default()).is_ok() {});
         }

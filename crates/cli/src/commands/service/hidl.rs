@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let options =
         nnhal_hwbinder::driver::Options { threads: arguments.calls.get(), ..Default::default() };
     let process = Process::open(&arguments.binder, options).map_err(|error| wrong(&error))?;
-    let mut service = Service::new(&process, settings.all_clients);
+    let mut service = Service::new(&process, settings.all);
     let mut names = Vec::new();
     for device in offered(&arguments.devices, arguments.threads)? {
         let name = arguments.instance.clone().unwrap_or_else(|| device.name().to_owned());

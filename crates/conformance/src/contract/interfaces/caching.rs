@@ -2,12 +2,14 @@
 
 use super::super::models::{addition, execute_sum_of, sum};
 use super::super::{Check, Run, Verdict, Violation, demand};
+use super::bursts::{self, Burst};
 use super::driver::{CacheHandles, Driver, PrepareWishes, TOKEN};
 use super::driver_model::{DriverModel, ExecuteWishes};
 use super::notified::Notified;
+use super::paths;
 use super::preparation::Preparation;
 use super::{NONE, demand_status};
-use nnhal_hal::{ErrorStatus, HalVersion};
+use nnhal_hal::{ErrorStatus, HalVersion, Request};
 use nnhal_hidl::Handle;
 use nnhal_hidl::v1_2::CacheToken;
 use std::fs::{File, OpenOptions};
@@ -23,6 +25,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["CACHE-2", "CACHE-3", "CACHE-5", "CACHE-15", "PREP-3"],
         name: "what a version saves each version loads, whatever the files held and wherever they stand",
         run: Run::Driver(there_and_back),
+    },
+    Check {
+        ids: &["CACHE-15", "BURST-17"],
+        name: "a model that was loaded is executed by every path as the one that was saved",
+        run: Run::Driver(loaded_by_every_path),
     },
     Check {
         ids: &["PREP-7", "CACHE-4"],
@@ -299,6 +306,57 @@ fn there_and_back(driver: &Driver) -> Result<Verdict, Violation> {
                 stand_at(&again)?;
                 expect_loaded(&what, driver, loading, &again)?;
             }
+        }
+    }
+    Ok(Verdict::Kept)
+}
+
+/// The sum by a burst, and by all that executes in 1.3 besides.
+fn expect_sum_by_other_paths(what: &str, model: &DriverModel) -> Result<(), Violation> {
+    let (client, request) = bursts::client()?;
+    let burst = Burst::on(model.again(), client, request, nnhal_burst::QUEUE_CAPACITY);
+    let by_burst = burst.and_then(|mut burst| {
+        // With memory that is asked for, and with memory that is known.
+        burst.expect_sum()?;
+        burst.expect_sum()
+    });
+    by_burst.map_err(|Violation(found)| Violation(format!("{what}, by a burst: {found}")))?;
+    if model.v1_3.is_none() {
+        return Ok(());
+    }
+    type Execute = fn(&DriverModel, &Request) -> Result<i32, Violation>;
+    let paths: [(&str, Execute); 3] = [
+        ("asynchronously", |model, request| {
+            let wishes = ExecuteWishes::default();
+            Ok(model.execute(HalVersion::V1_3, request, wishes)?.1.status)
+        }),
+        ("synchronously", |model, request| {
+            Ok(model.run(HalVersion::V1_3, request, ExecuteWishes::default())?.0)
+        }),
+        ("behind fences", |model, request| {
+            paths::behind_no_fence(model, request, ExecuteWishes::default())
+        }),
+    ];
+    for (path, execute) in paths {
+        let what = format!("{what}, {path}");
+        let found = execute_sum_of(|request| demand_status(&what, execute(model, request)?, NONE))?;
+        demand!(found == sum(), "{what}: the sum is {found:?}");
+    }
+    Ok(())
+}
+
+fn loaded_by_every_path(driver: &Driver) -> Result<Verdict, Violation> {
+    let Some(files) = Files::of(driver)? else { return Ok(not_offered()) };
+    for version in versions(driver) {
+        let what = format!("saved by {version}");
+        save(&what, driver, version, &files.open()?)?;
+        for loading in versions(driver) {
+            let what = format!("{what}, loaded by {loading}");
+            let loaded = load(&what, driver, loading, &files.open()?)?;
+            demand_status(&what, loaded.status, NONE)?;
+            let model = loaded.model.ok_or_else(|| Violation(format!("{what}: no model")))?;
+            expect_sum(&what, &model)?;
+            expect_sum_by_other_paths(&what, &model)?;
         }
     }
     Ok(Verdict::Kept)

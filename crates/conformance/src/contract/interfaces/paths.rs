@@ -44,7 +44,7 @@ pub(super) fn demand_by_every_path(
 }
 
 /// The status of `executeFenced`, or what its callback says at the end.
-fn behind_no_fence(
+pub(super) fn behind_no_fence(
     model: &DriverModel,
     request: &Request,
     wishes: ExecuteWishes,

@@ -232,6 +232,32 @@ fn model_29_ranks_and_scales_are_refused() {
     assert_eq!(checked.defects().len(), 1);
 }
 
+/// MODEL-8: the interface wants scales above 0, which an infinite one is.
+#[test]
+fn model_29_what_has_an_infinite_scale_is_not_computed() {
+    let infinite = || OperandSpec::tensor_quant8_asymm([2], f32::INFINITY, 0);
+    for (model, expected) in [
+        (unary(OperationType::Dequantize, infinite(), float([2])), "input 0"),
+        (unary(OperationType::Quantize, float([2]), infinite()), "output 0"),
+    ] {
+        for check in [check, check_for_application] {
+            let checked = check(&model, HalVersion::LATEST).expect("a valid model");
+            let [defect] = checked.defects() else { panic!("{:?}", checked.defects()) };
+            assert!(defect.to_string().contains(expected), "{defect}");
+            assert!(checked.into_valid().is_err());
+        }
+    }
+    // One scale of a channel.
+    let mut graph = SubgraphBuilder::new();
+    let channels = OperandSpec::tensor_quant8_symm_per_channel([2], &[0.5, f32::INFINITY], 0);
+    let x = graph.input("x", channels);
+    let y = graph.operation(OperationType::Dequantize, [x], float([2]));
+    graph.output(y);
+    let checked = check(&graph.into_model().unwrap(), HalVersion::LATEST).expect("a valid model");
+    let [defect] = checked.defects() else { panic!("{:?}", checked.defects()) };
+    assert!(defect.to_string().contains("input 0"), "{defect}");
+}
+
 #[test]
 fn model_29_values_that_come_later_are_not() {
     let mut graph = SubgraphBuilder::new();
