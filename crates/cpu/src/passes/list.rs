@@ -136,7 +136,7 @@ pub(crate) static PASSES: [Pass; 24] = [
     },
     Pass {
         name: "tables",
-        meaning: "Functions of 8-bit integers, element by element, are tables; those that follow each other are one.",
+        meaning: "Functions of 8-bit integers, element by element, are tables; those that follow each other, or are of one value and meet, are one.",
         run: Run::Short(tables::run),
     },
     Pass {
