@@ -42,7 +42,10 @@ fn threads_of_interpreter() -> usize {
     }
     let interpreter = TfLiteInterpreterCreate(digits("digits_int8.tflite"), options);
     assert_eq!(TfLiteInterpreterAllocateTensors(interpreter), TfLiteStatus::Ok);
-    assert_eq!(TfLiteInterpreterInvoke(interpreter), TfLiteStatus::Ok);
+    // The first small execution of a device starts no threads.
+    for _ in 0..2 {
+        assert_eq!(TfLiteInterpreterInvoke(interpreter), TfLiteStatus::Ok);
+    }
     count() - before
 }
 
