@@ -285,7 +285,7 @@ impl Signature {
                     best = Some(best.map_or(since, |best| best.min(since)));
                     continue;
                 };
-                // Of what fits another row no one is told what is wrong.
+                // What fits another row needs no sentence about what is wrong.
                 if best.is_some() {
                     continue;
                 }

@@ -124,7 +124,7 @@ struct Output {
 }
 
 impl Plan {
-    /// Whether a graph, or one within it, has so many constants that threads share the work of lowering it, if none of its
+    /// Whether a graph, or one within it, has constants enough for threads to share the work of lowering it, if none of its
     /// weights were saved: for others no thread needs to be there.
     pub(crate) fn shares_lowering(graph: &Graph<'_>) -> bool {
         graph.constant_bytes(true) >= lowering::MANY_BYTES

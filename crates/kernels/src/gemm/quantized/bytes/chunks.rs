@@ -144,7 +144,7 @@ impl Vector {
 /// Fours of weights that are read at a time, at most.
 pub(super) const MOST_READ: usize = 128;
 
-/// Steps that there is room for: a power of 2, so that numbers below it are told by their bits. Four weights of 9 bits are five
+/// Steps that there is room for: a power of 2, so that numbers below it are seen from their bits. Four weights of 9 bits are five
 /// steps at most.
 const ROOM: usize = 1024;
 const _: () =
