@@ -138,7 +138,9 @@ def threads_are_as_many_as_the_option_says():
         interpreter = hosts.delegated(FLOAT, threads=threads, num_threads=2)
         interpreter.allocate_tensors()
         value = image(interpreter)
-        np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
+        # The first small execution of a device starts no threads.
+        for _ in range(2):
+            np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
         return len(os.listdir("/proc/self/task")) - before
 
     # A device keeps its threads, and what takes one for the first time may make others.
