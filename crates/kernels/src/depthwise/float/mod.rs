@@ -45,6 +45,7 @@ enum Method {
         weights: PackedValues<f32>,
         bias: Vec<f32>,
     },
+    /// Several output channels of a group side by side in a vector.
     Small(SmallGroups),
     /// As a convolution of as many groups as the input has channels.
     Grouped(Convolution),
