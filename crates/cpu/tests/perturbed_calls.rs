@@ -15,5 +15,5 @@ use std::sync::Arc;
 fn gen_8_calls_with_one_argument_changed_are_computed_or_refused() {
     let reference = DriverDevice::new(ReferenceEngine::with_memory_limit(MEMORY_LIMIT));
     let fast = nnhal_cpu::device(Settings { memory_limit: MEMORY_LIMIT, ..Settings::default() });
-    each_is_computed_or_refused(&[("reference", Arc::new(reference)), ("cpu", fast)]);
+    each_is_computed_or_refused(&[("reference", Arc::new(reference)), ("cpu", fast)], 12);
 }

@@ -133,14 +133,16 @@ fn an_argument_without_elements_is_named() {
 #[test]
 fn a_limit_is_given_with_what_there_is() {
     let why = reason(|graph| {
-        let image = graph.input("image", floats(&[1, 17, 17, 1]));
-        let size = graph.scalar_i32(17);
-        let deep = graph.operation(
-            OperationType::SpaceToDepth,
-            [image, size],
-            floats(&[1, 1, 1, 17 * 17]),
+        // Of an image with a border: one that consists of blocks is a single copy.
+        let image = graph.input("image", floats(&[1, 16, 17, 1]));
+        let size = graph.constant(OperandSpec::tensor_int32([2]), &[17, 17]);
+        let borders = graph.constant(OperandSpec::tensor_int32([2, 2]), &[1, 0, 0, 0]);
+        let cut = graph.operation(
+            OperationType::SpaceToBatchNd,
+            [image, size, borders],
+            floats(&[17 * 17, 1, 1, 1]),
         );
-        graph.output(deep);
+        graph.output(cut);
     });
     assert_eq!(why, "number of elements of a block is 289, expected 256 at most");
 }

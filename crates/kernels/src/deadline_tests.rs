@@ -87,7 +87,7 @@ fn reductions_to_few() {
     let mut places = vec![0; LENGTH];
     for sizes in [[1, LENGTH, 1], [1, LENGTH / 2, 2], [1, 1, LENGTH]] {
         let places = &mut places[..sizes[2]];
-        asks("extreme", |team| arg_extreme(team, ArgExtreme::Max, sizes, &input, places));
+        asks("extreme", |team| arg_extreme(set, team, ArgExtreme::Max, sizes, &input, places));
     }
     for (lengths, reduced) in
         [(vec![LENGTH], 0), (vec![LENGTH / 2, 2], 0), (vec![2, LENGTH / 2], 1)]

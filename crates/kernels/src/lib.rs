@@ -75,6 +75,7 @@ mod requantize;
 pub mod resize;
 pub mod separable_convolution;
 mod sharing;
+mod short_rows;
 pub mod softmax;
 mod team;
 pub mod top_k;

@@ -82,11 +82,16 @@ fn sines_are_those_of_doubles_wherever_they_are_asked_for() {
     let large = [999_999.0, 1e6, 1e7, 1e30, f32::MAX, f32::MIN_POSITIVE, 1e-40, -0.0, 0.0];
     inputs.extend(large.iter().flat_map(|it| [*it, -*it]));
     inputs.extend((0..3000_u16).map(|it| f32::from(it) * 331.77));
+    let mut random = fastrand::Rng::with_seed(3);
+    inputs.extend((0..40_000).map(|_| (random.f32() - 0.5) * 10_f32.powi(random.i32(-6..6))));
     for (unary, function) in [(Unary::Sin, f64::sin as fn(f64) -> f64), (Unary::Cos, f64::cos)] {
         for result in results(&[&inputs], &[&[inputs.len()]], &[Step::Unary(unary)]) {
             for (x, found) in inputs.iter().zip(result) {
+                let exact = function(f64::from(*x));
+                let error = crate::vector::tests::ulps(found, exact);
+                assert!(error <= 1.5, "{unary:?} of {x}: {found}, {exact}: {error}");
                 #[allow(clippy::cast_possible_truncation)]
-                let expected = function(f64::from(*x)) as f32;
+                let expected = exact as f32;
                 let error = (found - expected).abs();
                 assert!(
                     error <= expected.abs() * f32::EPSILON,
@@ -101,6 +106,64 @@ fn sines_are_those_of_doubles_wherever_they_are_asked_for() {
         }
         for found in results(&[&[f32::INFINITY, f32::NAN]], &[&[2]], &[Step::Unary(unary)]) {
             assert!(found.iter().all(|it| it.is_nan()), "{unary:?}: {found:?}");
+        }
+    }
+}
+
+/// Zeros, infinities, integers and fractions, as bases and as exponents, each with each; and numbers of every size.
+#[test]
+fn powers_are_those_of_doubles() {
+    let special = [
+        0.0,
+        1e-45,
+        1e-39,
+        1e-20,
+        0.3,
+        0.5,
+        1.0,
+        1.0 + f32::EPSILON,
+        1.5,
+        2.0,
+        3.0,
+        10.0,
+        127.0,
+        128.0,
+        149.0,
+        1e9,
+        16_777_215.0,
+        16_777_216.0,
+        2_147_483_648.0,
+        4e9,
+        1e38,
+        f32::MAX,
+    ];
+    let finite: Vec<f32> = special.iter().flat_map(|it| [*it, -*it]).collect();
+    let all = [&finite[..], &[f32::INFINITY, f32::NEG_INFINITY, f32::NAN]].concat();
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut any = |size: f32| (random.f32() - 0.5) * size.powf(random.f32() * 2.0 - 1.0);
+    let of_any_size: Vec<[f32; 2]> =
+        (0..20_000).map(|number| [any(1e38), any([300.0, 3.0][number % 2])]).collect();
+    // Infinities are computed in another way, as are those beside them.
+    for pairs in [
+        finite.iter().flat_map(|x| finite.iter().map(|y| [*x, *y])).collect(),
+        all.iter().flat_map(|x| all.iter().map(|y| [*x, *y])).collect(),
+        of_any_size.iter().flat_map(|[x, y]| [[*x, *y], [x.abs(), *y]]).collect::<Vec<_>>(),
+    ] {
+        let [bases, exponents] = [0, 1].map(|at| pairs.iter().map(|it| it[at]).collect::<Vec<_>>());
+        let shapes: [&[usize]; 2] = [&[pairs.len()], &[pairs.len()]];
+        for (inputs, step) in
+            [([&bases, &exponents], Binary::Pow), ([&exponents, &bases], Binary::PowFrom)]
+        {
+            let inputs = inputs.map(Vec::as_slice);
+            for result in results(&inputs, &shapes, &[Step::Binary(step, 1)]) {
+                for ([x, y], found) in pairs.iter().zip(result) {
+                    let exact = f64::from(*x).powf(f64::from(*y));
+                    let error = crate::vector::tests::ulps(found, exact);
+                    assert!(error <= 0.51, "{x} to the power of {y}: {found}: {error}");
+                    let is_same = found.is_sign_negative() == exact.is_sign_negative();
+                    assert!(is_same || found.is_nan(), "{x} to the power of {y}: {found}");
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! [`Unary`]: functions of one real number.
 
-use crate::vector::{Abreast, Simd, functions};
+use crate::vector::{Abreast, MOST_LANES, Simd, functions};
 
 /// A function of one real number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,9 +38,9 @@ pub enum Unary {
     Round,
     /// 1, 0 or -1; NaN stays NaN
     Sign,
-    /// The sine, in double precision
+    /// The sine, within 1.5 ULP
     Sin,
-    /// The cosine, in double precision
+    /// The cosine, within 1.5 ULP
     Cos,
     /// `x * relu6(x + 3) / 6`
     HardSwish,
@@ -86,6 +86,19 @@ macro_rules! for_each_vector {
 }
 
 pub(super) use for_each_vector;
+
+/// The value of a polynomial of a variable whose coefficients are given from the lowest power on. Not a loop, which would be unrolled
+/// too late for the loop around it to become vector instructions.
+macro_rules! polynomial {
+    ($S:ident, $x:ident, $last:expr) => {
+        $last
+    };
+    ($S:ident, $x:ident, $first:expr, $($rest:expr),+ $(,)?) => {
+        fma::<$S>(polynomial!($S, $x, $($rest),+), $x, $first)
+    };
+}
+
+pub(super) use polynomial;
 
 impl Unary {
     /// Of an input, or in place.
@@ -133,12 +146,6 @@ impl Unary {
                     simd.select(simd.lt(zero, x), one, other)
                 });
             }
-            Self::Sin | Self::Cos => {
-                if let Some(input) = input {
-                    output.copy_from_slice(input);
-                }
-                circular(output, u64::from(self == Self::Cos));
-            }
             Self::HardSwish => {
                 for_each_vector!(simd, input, output, |x| functions::hard_swish(simd, x));
             }
@@ -146,6 +153,8 @@ impl Unary {
             | Self::Tanh
             | Self::Exp
             | Self::Log
+            | Self::Sin
+            | Self::Cos
             | Self::Swish
             | Self::Elu { .. }
             | Self::Gelu
@@ -169,6 +178,8 @@ impl Unary {
             Self::Tanh => for_each_vector!(simd, input, output, |x| functions::tanh(simd, x)),
             Self::Exp => for_each_vector!(simd, input, output, |x| functions::exp(simd, x)),
             Self::Log => for_each_vector!(simd, input, output, |x| functions::log(simd, x)),
+            Self::Sin => for_each_vector!(simd, input, output, |x| circular(simd, x, 0)),
+            Self::Cos => for_each_vector!(simd, input, output, |x| circular(simd, x, 1)),
             Self::Swish => for_each_vector!(simd, input, output, |x| {
                 simd.mul(x, functions::logistic(simd, x))
             }),
@@ -193,31 +204,51 @@ impl Unary {
     }
 }
 
-/// Sines of numbers and this many right angles.
+/// The sines of numbers and this many right angles.
 #[inline(always)]
-fn circular(values: &mut [f32], angles: u64) {
-    let (vectors, rest) = values.as_chunks_mut::<16>();
-    vectors.iter_mut().for_each(|vector| sines(vector, angles));
-    sines(rest, angles);
+fn circular<S: Simd>(simd: S, x: S::F, angles: u8) -> S::F {
+    if S::FUSED {
+        // The greatest number of a NaN, which is its own sine.
+        let magnitude = simd.min(simd.abs(x), simd.splat(f32::MAX));
+        if simd.greatest(magnitude) <= functions::GREATEST_ANGLE {
+            return functions::sine(simd, x, angles.into());
+        }
+    }
+    let mut values = [0.0; 4 * MOST_LANES];
+    simd.store(x, &mut values);
+    sines::<S>(&mut values[..S::LANES], angles);
+    simd.load(&values)
 }
 
-/// The same of a few; loops of plain numbers, which become vector instructions of the set that they are inlined for.
+/// The same in double precision; loops of plain numbers without closures, which become vector instructions of the set that they
+/// are inlined for.
 #[allow(clippy::cast_possible_truncation)] // Rounded once.
 #[inline(always)]
-fn sines(values: &mut [f32], angles: u64) {
+fn sines<S: Simd>(values: &mut [f32], angles: u8) {
     // Of larger ones the part of a turn is not exact below; neither is there one of infinity and NaN.
-    let is_near = values.iter().fold(true, |is_near, x| is_near & (x.abs() < 1e6));
-    match (is_near, angles) {
-        (true, _) => values.iter_mut().for_each(|x| *x = sine((*x).into(), angles) as f32),
-        (false, 0) => values.iter_mut().for_each(|x| *x = f64::from(*x).sin() as f32),
-        (false, _) => values.iter_mut().for_each(|x| *x = f64::from(*x).cos() as f32),
+    let mut is_near = true;
+    for x in &*values {
+        is_near &= x.abs() < 1e6;
+    }
+    if is_near {
+        for x in values {
+            *x = sine::<S>((*x).into(), angles.into()) as f32;
+        }
+    } else if angles == 0 {
+        for x in values {
+            *x = f64::from(*x).sin() as f32;
+        }
+    } else {
+        for x in values {
+            *x = f64::from(*x).cos() as f32;
+        }
     }
 }
 
 /// The sine of a number, whose magnitude is below 10^6, and this many right angles: a polynomial of what is left of the nearest
 /// right angle, those of fdlibm (`k_sin.c`, `k_cos.c`).
 #[inline(always)]
-fn sine(x: f64, angles: u64) -> f64 {
+fn sine<S: Simd>(x: f64, angles: u64) -> f64 {
     // Its lowest bits are an integer.
     const WHOLE: f64 = 6_755_399_441_055_744.0;
     // A right angle in two parts; products of the first one with 20 bits are exact.
@@ -227,26 +258,33 @@ fn sine(x: f64, angles: u64) -> f64 {
     let nearest = nearest - WHOLE;
     let rest = (x - nearest * ANGLE[0]) - nearest * ANGLE[1];
     let square = rest * rest;
-    let polynomial = |factors: [f64; 5]| {
-        factors.into_iter().rev().fold(0.0, |sum, factor| sum * square + factor)
-    };
-    let sine = polynomial([
+    let sine = polynomial!(
+        S,
+        square,
         -1.666_666_666_666_663_2e-1,
         8.333_333_333_322_49e-3,
         -1.984_126_982_985_795e-4,
         2.755_731_370_707_006_8e-6,
         -2.505_076_025_340_686_3e-8,
-    ]);
-    let cosine = polynomial([
+    );
+    let cosine = polynomial!(
+        S,
+        square,
         4.166_666_666_666_66e-2,
         -1.388_888_888_887_411e-3,
         2.480_158_728_947_673e-5,
         -2.755_731_435_139_066_3e-7,
         2.087_572_321_298_175e-9,
-    ]);
+    );
     // A product, so that zeros keep their sign.
     let sine = rest * (1.0 + square * sine);
     let cosine = 1.0 - 0.5 * square + square * square * cosine;
     let value = if angles % 2 == 1 { cosine } else { sine };
     f64::from_bits(value.to_bits() ^ (angles & 2) << 62)
+}
+
+/// `a * b + c`, rounded once where that is one instruction.
+#[inline(always)]
+pub(super) fn fma<S: Simd>(a: f64, b: f64, c: f64) -> f64 {
+    if S::FUSED { a.mul_add(b, c) } else { a * b + c }
 }

@@ -139,8 +139,17 @@ impl StridedCopy {
                 Inner::Runs
             }
             (Some(last), _) if last.input_stride == 1 && last.output_stride == 1 => {
-                if axes.len() == 1 {
-                    axes.insert(0, Axis { length: 1, input_stride: 0, output_stride: 0 });
+                match axes.len() {
+                    1 => axes.insert(0, Axis { length: 1, input_stride: 0, output_stride: 0 }),
+                    2 => {}
+                    count => {
+                        // Many short runs at a time, as of a row of blocks; but few enough that cache lines of which they are
+                        // parts are still there when the others come.
+                        let [outer, runs] = [axes[count - 3].length, axes[count - 2].length];
+                        if (runs + 1..=MOST_RUNS).contains(&outer) && last.length < SHORT_RUN {
+                            axes.swap(count - 3, count - 2);
+                        }
+                    }
                 }
                 Inner::Runs
             }
@@ -224,6 +233,21 @@ impl StridedCopy {
             self.run::<T>(team, bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output));
         });
     }
+}
+
+/// The rows of a matrix as columns: element `[row, column]` of the input becomes `[column, row]` of the output.
+///
+/// # Panics
+/// If a slice has not `rows * columns` elements.
+#[inline(always)]
+pub(crate) fn transpose<T: NoUninit>(input: &[T], [rows, columns]: [usize; 2], output: &mut [T]) {
+    let count = rows.checked_mul(columns);
+    assert_eq!(Some(input.len()), count, "an input of another size");
+    assert_eq!(Some(output.len()), count, "an output of another size");
+    let along = Axis { length: columns, input_stride: 1, output_stride: rows };
+    let across = Axis { length: rows, input_stride: columns.cast_signed(), output_stride: 1 };
+    // SAFETY: all places of the matrix are within both slices.
+    unsafe { copy_squares(input.as_ptr(), output.as_mut_ptr(), along, across) };
 }
 
 /// The innermost axes, cut into blocks of about [`BLOCK`] elements: tasks are made of whole ones. Mostly
@@ -354,6 +378,12 @@ impl<'a> Places<'a> {
         }
     }
 }
+
+/// Runs with fewer elements are copied many at a time.
+const SHORT_RUN: usize = 256;
+
+/// The most runs for which another axis is moved outwards.
+const MOST_RUNS: usize = 1024;
 
 /// Bytes from which on a run is left to the system's function, which takes some nanoseconds to find out what to do.
 const LONG_RUN: usize = 1024;

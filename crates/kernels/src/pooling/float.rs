@@ -50,6 +50,9 @@ impl ImageKernel for FloatPooling {
 /// Windows of more pixels that overlap are cheaper by the sums they share.
 const MOST_PIXELS: usize = 30;
 
+/// Columns of windows that share the sums of columns with those side by side.
+const SHARED: usize = 3;
+
 /// Pixels of a row of a window that are looked at without a question whether to go on.
 const MOST_COLUMNS: usize = 1024;
 
@@ -166,6 +169,13 @@ impl Reduce<'_> {
             let pixel = run.window.first.wrapping_mul(input.pixel_stride);
             let mut first = input.values.as_ptr().wrapping_add(pixel).wrapping_add(channels.start);
             let mut to = output.pointer(run.start);
+            if run.count > 1 && run.window.columns == SHARED && shape.stride[1] < SHARED {
+                let seen = Seen { first, window: run.window, pixel_stride: input.pixel_stride };
+                let room = (to, stride, channels.len());
+                // SAFETY: as below.
+                unsafe { self.side_by_side::<S, WHAT>(simd, seen, run.count, room, &mut pace) };
+                continue;
+            }
             for _ in 0..run.count {
                 if pace.is_over(run.window.count()) {
                     return;
@@ -178,6 +188,79 @@ impl Reduce<'_> {
                 to = to.wrapping_add(stride);
             }
         }
+    }
+
+    /// The results of this many windows of [`SHARED`] columns. There is room for them, with a distance from one to the next, and
+    /// this many channels.
+    ///
+    /// # Safety
+    /// As of [`Self::channels`], for all windows.
+    #[inline(always)]
+    unsafe fn side_by_side<S: Simd, const WHAT: u8>(
+        &self,
+        simd: S,
+        seen: Seen,
+        count: usize,
+        (to, stride, all): (*mut f32, usize, usize),
+        pace: &mut Pace<'_>,
+    ) {
+        let work = seen.window.count().saturating_mul(2 * S::LANES).saturating_mul(count);
+        let mut done = 0;
+        while done < all && !pace.is_over(work) {
+            let (seen, room, left) =
+                (seen.behind(done), (to.wrapping_add(done), stride), all - done);
+            // SAFETY: as the caller promises.
+            done += unsafe {
+                if left >= 2 * S::LANES {
+                    self.along::<S, WHAT, true, 2>(simd, (seen, 2 * S::LANES), count, room)
+                } else if left >= S::LANES {
+                    self.along::<S, WHAT, true, 1>(simd, (seen, S::LANES), count, room)
+                } else {
+                    self.along::<S, WHAT, false, 1>(simd, (seen, left), count, room)
+                }
+            };
+        }
+    }
+
+    /// [`Self::side_by_side`] of the next channels: as many as there are lanes in `N` vectors, or the `wanted` ones of a single
+    /// one. The sum of a column is that of all windows that see it. Gives the number of channels.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn along<S: Simd, const WHAT: u8, const FULL: bool, const N: usize>(
+        &self,
+        simd: S,
+        (mut seen, wanted): (Seen, usize),
+        count: usize,
+        (mut to, stride): (*mut f32, usize),
+    ) -> usize {
+        let (pixels, step) = (seen.window.count(), self.pooling.shape.stride[1]);
+        let clamped = Clamped::<WHAT>(self.pooling.range);
+        // SAFETY: as the caller promises; no column is behind the last window's last one.
+        unsafe {
+            let mut columns = [seen.column::<S, WHAT, FULL, N>(simd, 0, wanted); SHARED];
+            for index in 0..count {
+                if index == 0 || step == 2 {
+                    columns[1] = seen.column::<S, WHAT, FULL, N>(simd, 1, wanted);
+                }
+                columns[2] = seen.column::<S, WHAT, FULL, N>(simd, 2, wanted);
+                unrolled! { VECTOR < N, 0 1 => {
+                    let [a, b, c] = [columns[0][VECTOR], columns[1][VECTOR], columns[2][VECTOR]];
+                    let sum = match WHAT {
+                        1 => simd.max(simd.max(a, b), c),
+                        _ => simd.add(simd.add(a, b), c),
+                    };
+                    let result = clamped.result(simd, sum, pixels);
+                    store_some::<S, FULL>(simd, result, to.add(VECTOR * S::LANES), wanted);
+                } }
+                let [_, second, third] = columns;
+                columns = [if step == 1 { second } else { third }, third, third];
+                seen = seen.behind(step * seen.pixel_stride);
+                to = to.wrapping_add(stride);
+            }
+        }
+        wanted
     }
 
     /// The results of one window.
@@ -263,6 +346,32 @@ impl Seen {
         Self { first: self.first.wrapping_add(channels), ..self }
     }
 
+    /// The sums of a single column.
+    ///
+    /// # Safety
+    /// As of [`Self::fold`].
+    #[inline(always)]
+    unsafe fn column<S: Simd, const WHAT: u8, const FULL: bool, const N: usize>(
+        self,
+        simd: S,
+        column: usize,
+        wanted: usize,
+    ) -> [S::F; N] {
+        let Self { first, window, pixel_stride } = self;
+        let mut sums = [simd.splat(if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 }); N];
+        let mut at = first.wrapping_add(column.wrapping_mul(pixel_stride));
+        for _ in 0..window.rows {
+            unrolled! { VECTOR < N, 0 1 => {
+                // SAFETY: as the caller promises.
+                let value =
+                    unsafe { load_some::<S, FULL>(simd, at.add(VECTOR * S::LANES), wanted) };
+                sums[VECTOR] = add::<S, WHAT>(simd, sums[VECTOR], value);
+            } }
+            at = at.wrapping_add(window.width.wrapping_mul(pixel_stride));
+        }
+        sums
+    }
+
     /// The sums of the next channels: as many as there are lanes in `N` vectors, or the `wanted` ones of a single one.
     ///
     /// # Safety
@@ -274,40 +383,65 @@ impl Seen {
         wanted: usize,
         pace: &mut Pace<'_>,
     ) -> [S::F; N] {
-        let Self { first, window, pixel_stride } = self;
         let nothing = simd.splat(if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 });
         let mut all = [nothing; N];
-        let is_large = window.is_large();
-        let mut start = first;
-        for _ in 0..window.rows {
+        let is_large = self.window.is_large();
+        let mut row = self;
+        for _ in 0..self.window.rows {
             // A row's sum of its own keeps the error of long sums small.
-            let mut row = if WHAT == 1 { all } else { [nothing; N] };
-            let (mut at, mut left) = (start, window.columns);
-            while left > 0 {
-                let columns = left.min(MOST_COLUMNS);
-                if is_large && pace.is_over(columns * N * S::LANES) {
-                    return all;
+            let mut sums = if WHAT == 1 { all } else { [nothing; N] };
+            if is_large {
+                let mut piece = row;
+                while piece.window.columns > 0 {
+                    let columns = piece.window.columns.min(MOST_COLUMNS);
+                    if pace.is_over(columns * N * S::LANES) {
+                        return all;
+                    }
+                    // SAFETY: as the caller promises.
+                    sums =
+                        unsafe { piece.columns::<S, WHAT, FULL, N>(simd, sums, columns, wanted) };
+                    piece.first = piece.first.wrapping_add(columns.wrapping_mul(self.pixel_stride));
+                    piece.window.columns -= columns;
                 }
-                for _ in 0..columns {
-                    unrolled! { VECTOR < N, 0 1 2 3 => {
-                        // SAFETY: as the caller promises.
-                        let value = unsafe {
-                            load_some::<S, FULL>(simd, at.add(VECTOR * S::LANES), wanted)
-                        };
-                        row[VECTOR] = add::<S, WHAT>(simd, row[VECTOR], value);
-                    } }
-                    at = at.wrapping_add(pixel_stride);
-                }
-                left -= columns;
+            } else {
+                let columns = row.window.columns;
+                // SAFETY: as the caller promises.
+                sums = unsafe { row.columns::<S, WHAT, FULL, N>(simd, sums, columns, wanted) };
             }
             unrolled! { VECTOR < N, 0 1 2 3 => {
                 all[VECTOR] = match WHAT {
-                    1 => row[VECTOR],
-                    _ => simd.add(all[VECTOR], row[VECTOR]),
+                    1 => sums[VECTOR],
+                    _ => simd.add(all[VECTOR], sums[VECTOR]),
                 };
             } }
-            start = start.wrapping_add(window.width.wrapping_mul(pixel_stride));
+            row = row.behind(self.window.width.wrapping_mul(self.pixel_stride));
         }
         all
+    }
+
+    /// The sums of this many pixels of the first row, and of what was summed before. Loops that may end early keep sums in memory,
+    /// from step to step: this one does not.
+    ///
+    /// # Safety
+    /// As of [`Self::fold`].
+    #[inline(always)]
+    unsafe fn columns<S: Simd, const WHAT: u8, const FULL: bool, const N: usize>(
+        self,
+        simd: S,
+        mut sums: [S::F; N],
+        columns: usize,
+        wanted: usize,
+    ) -> [S::F; N] {
+        let mut at = self.first;
+        for _ in 0..columns {
+            unrolled! { VECTOR < N, 0 1 2 3 => {
+                // SAFETY: as the caller promises.
+                let value =
+                    unsafe { load_some::<S, FULL>(simd, at.add(VECTOR * S::LANES), wanted) };
+                sums[VECTOR] = add::<S, WHAT>(simd, sums[VECTOR], value);
+            } }
+            at = at.wrapping_add(self.pixel_stride);
+        }
+        sums
     }
 }

@@ -13,7 +13,7 @@ mod tests;
 mod vectors;
 
 pub use along::{AlongAxis, InstanceNormalization, LayerNormalization, OfRows, QuantizedL2};
-pub use arg::{ArgExtreme, ArgReduction, arg_extreme};
+pub use arg::{ArgExtreme, ArgReduction, Compared, arg_extreme};
 pub use cumulative::{CumulativeSum, Order};
 pub use integers::{IntegerReduction, ReduceIntegers};
 pub use normalization::{

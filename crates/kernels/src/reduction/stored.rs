@@ -163,6 +163,42 @@ mod tests {
         }
     }
 
+    /// Of the extreme bytes too, whose sums are the largest.
+    fn means_of_columns<T: Byte>() {
+        let (least, most) = T::RANGE;
+        let mut random = fastrand::Rng::with_seed(3);
+        for (lengths, reduced) in [
+            (vec![2, 300, 70], vec![1]),
+            (vec![129, 64], vec![0]),
+            (vec![3, 2, 5, 130], vec![0, 2]),
+            (vec![0, 64], vec![0]),
+        ] {
+            let count: usize = lengths.iter().product();
+            let rests = [0; 9].map(|_| random.i32(least..=most));
+            for kind in 0..3 {
+                let element = |at: usize| T::nearest([most, least, rests[at % 9]][kind]);
+                let input: Vec<T> = (0..count).map(element).collect();
+                for set in InstructionSet::available() {
+                    let mean = StoredReduction::Mean { zero_point: 3 };
+                    let fast = ReduceStored::prepare(set, mean, &lengths, &reduced);
+                    let slow = ReduceStored { adds_one_by_one: true, ..fast.clone() };
+                    let outputs = [fast, slow].map(|kernel| {
+                        let mut output = vec![T::nearest(9); kernel.vectors.axes.output];
+                        kernel.run(&mut Team::new(2), &input, &mut output);
+                        output
+                    });
+                    assert_eq!(outputs[0], outputs[1], "{lengths:?} {set}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn means_of_columns_are_those_of_their_bytes() {
+        means_of_columns::<u8>();
+        means_of_columns::<i8>();
+    }
+
     #[test]
     fn truth_values_are_taken_together() {
         let truths = [1, 0, 2, 3, 0, 0];

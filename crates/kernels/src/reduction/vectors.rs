@@ -3,7 +3,10 @@
 use super::{Axes, offset, split};
 use crate::InstructionSet;
 use crate::team::{BLOCK, Pace, Team};
-use crate::vector::{Byte, Isa, Kernel, Simd, Stored, load_bytes_or};
+use crate::vector::{Byte, Isa, Kernel, MOST_LANES, Simd, Stored, load_bytes_or};
+
+/// Columns whose results are computed together.
+const COLUMNS: usize = 64;
 
 /// What elements become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,14 @@ pub(super) trait Element: Copy + Sync {
         a: Self::Vector<S>,
         b: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// Adds the elements of rows, which begin at these places, to sums; gives false where this is not faster than [`Self::combine`].
+    fn add_columns(
+        _rows: impl Iterator<Item = usize>,
+        _input: &[Self],
+        _sums: &mut [Self::Result; COLUMNS],
+    ) -> bool {
+        false
+    }
     /// One number out of a vector.
     fn across_lanes<S: Simd, const WHAT: u8>(simd: S, all: Self::Vector<S>) -> Self::Result;
 }
@@ -87,16 +98,14 @@ impl Element for f32 {
 
     #[inline(always)]
     fn across_lanes<S: Simd, const WHAT: u8>(simd: S, all: S::F) -> Self {
-        if WHAT == 0 {
-            return simd.sum(all);
-        }
-        let mut lanes = [Self::nothing(WHAT); 16];
-        simd.store(all, &mut lanes);
-        let choose = |a: Self, b: Self| {
-            let is_better = if WHAT == 1 { b > a } else { b < a };
-            if a.is_nan() || !(is_better || b.is_nan()) { a } else { b }
+        let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
+        let result = match WHAT {
+            0 => return simd.sum(all),
+            1 => simd.greatest(all),
+            _ => -simd.greatest(simd.of_bits(simd.ixor(simd.bits(all), simd.isplat(i32::MIN)))),
         };
-        lanes.into_iter().fold(Self::nothing(WHAT), choose)
+        let nans = simd.sum(simd.select(simd.eq(all, all), zero, one));
+        if nans > 0.0 { Self::NAN } else { result }
     }
 }
 
@@ -139,16 +148,53 @@ impl<T: Byte> Element for T {
         }
     }
 
+    /// In 16 bits, which have room for the sum of as many rows as are taken at a time.
+    #[inline(always)]
+    fn add_columns(
+        mut rows: impl Iterator<Item = usize>,
+        input: &[Self],
+        sums: &mut [i32; COLUMNS],
+    ) -> bool {
+        const ROWS: usize = 128;
+        loop {
+            let (mut words, mut count) = ([0_i16; COLUMNS], 0);
+            while count < ROWS
+                && let Some(at) = rows.next()
+            {
+                let Some(row) = input[at..].first_chunk::<COLUMNS>() else { break };
+                for (word, element) in words.iter_mut().zip(row) {
+                    let element: i16 = (*element).into();
+                    *word = word.wrapping_add(element);
+                }
+                count += 1;
+            }
+            for (sum, word) in sums.iter_mut().zip(words) {
+                *sum = sum.wrapping_add(word.into());
+            }
+            if count < ROWS {
+                return true;
+            }
+        }
+    }
+
     #[inline(always)]
     fn across_lanes<S: Simd, const WHAT: u8>(simd: S, all: S::I) -> i32 {
-        let nothing = <Self as Element>::nothing(WHAT).wide();
-        let mut lanes = [nothing; 16];
+        let mut lanes = [0; MOST_LANES];
         simd.istore(all, &mut lanes);
-        lanes.into_iter().fold(nothing, |a, b| match WHAT {
-            0 => a.wrapping_add(b),
-            1 => a.max(b),
-            _ => a.min(b),
-        })
+        // By halves: without closures, and as vectors.
+        let mut left = S::LANES;
+        while left > 1 {
+            left /= 2;
+            for lane in 0..left {
+                let (a, b) = (lanes[lane], lanes[left + lane]);
+                lanes[lane] = match WHAT {
+                    0 => a.wrapping_add(b),
+                    1 => a.max(b),
+                    _ => a.min(b),
+                };
+            }
+        }
+        lanes[0]
     }
 }
 
@@ -224,6 +270,18 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
         let pace = &mut pace;
         if axes.last_is_reduced {
             let (row, outer) = split(&axes.reduced);
+            if outer.is_empty() && (1..=4 * S::LANES).contains(&row.length) {
+                // They follow each other.
+                let input = &input[first * row.length..];
+                for block in pace.blocks(output.len(), row.length) {
+                    let rows = input[block.start * row.length..].chunks_exact(row.length);
+                    for (output, row) in output[block].iter_mut().zip(rows) {
+                        let all = short_row::<S, E, WHAT>(simd, row);
+                        *output = finish(E::across_lanes::<S, WHAT>(simd, all));
+                    }
+                }
+                return;
+            }
             for (index, output) in output.iter_mut().enumerate() {
                 let start = offset(&axes.kept, first + index);
                 let mut all = E::load_partial::<S, WHAT>(simd, &[]);
@@ -256,7 +314,7 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
         }
         // The last kept axis is contiguous: neighbours are reduced side by side.
         let (last, outer) = split(&axes.kept);
-        let mut results = [E::Result::default(); 64];
+        let mut results = [E::Result::default(); COLUMNS];
         let mut done = 0;
         while done < output.len() {
             let number = first + done;
@@ -264,7 +322,10 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
             let start = offset(outer, number / last.length) + column;
             let left = (last.length - column).min(output.len() - done);
             let output = &mut output[done..];
-            if left >= 4 * S::LANES {
+            if WHAT == 0 && left >= COLUMNS && sum_columns(input, start, axes, &mut results, pace) {
+                finish_all(&results, &mut output[..COLUMNS], &finish);
+                done += COLUMNS;
+            } else if left >= 4 * S::LANES {
                 let count = 4 * S::LANES;
                 let all = side_by_side::<S, E, WHAT, 4>(simd, input, (start, count), axes, pace);
                 for (index, all) in all.into_iter().enumerate() {
@@ -285,10 +346,28 @@ impl<E: Element, U, F: Fn(E::Result) -> U> Part<'_, E, U, F> {
 
 /// Writes what `finish` makes of the first results.
 #[inline(always)]
-fn finish_all<R: Copy, U>(results: &[R; 64], output: &mut [U], finish: &impl Fn(R) -> U) {
+fn finish_all<R: Copy, U>(results: &[R; COLUMNS], output: &mut [U], finish: &impl Fn(R) -> U) {
     for (output, result) in output.iter_mut().zip(results) {
         *output = finish(*result);
     }
+}
+
+/// [`along`] of a few vectors.
+#[inline(always)]
+fn short_row<S: Simd, E: Element, const WHAT: u8>(simd: S, row: &[E]) -> E::Vector<S> {
+    if row.len() < S::LANES {
+        return E::load_partial::<S, WHAT>(simd, row);
+    }
+    let mut all = E::load(simd, row);
+    let mut vectors = row[S::LANES..].chunks_exact(S::LANES);
+    for vector in vectors.by_ref() {
+        all = E::combine::<S, WHAT>(simd, all, E::load(simd, vector));
+    }
+    if vectors.remainder().is_empty() {
+        return all;
+    }
+    let rest = E::load_partial::<S, WHAT>(simd, vectors.remainder());
+    E::combine::<S, WHAT>(simd, all, rest)
 }
 
 /// A row as one vector, whose lanes remain to be combined.
@@ -321,6 +400,29 @@ fn along<S: Simd, E: Element, const WHAT: u8>(
         }
     }
     all
+}
+
+/// The sums of [`COLUMNS`] that are next to each other over all reduced axes, by [`Element::add_columns`] if it does that.
+#[inline(always)]
+fn sum_columns<E: Element>(
+    input: &[E],
+    start: usize,
+    axes: &Axes,
+    sums: &mut [E::Result; COLUMNS],
+    pace: &mut Pace<'_>,
+) -> bool {
+    *sums = [E::Result::default(); COLUMNS];
+    let (inner, outer) = split(&axes.reduced);
+    for number in 0..axes.count.checked_div(inner.length).unwrap_or(0) {
+        let first = start + offset(outer, number);
+        for block in pace.blocks(inner.length, COLUMNS) {
+            let rows = block.map(|row| first + row * inner.stride);
+            if !E::add_columns(rows, input, sums) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// Columns that are next to each other, `count` of them, each reduced over all reduced axes.

@@ -43,6 +43,8 @@ pub struct Resize<T> {
     batch: usize,
     input: [usize; 2],
     channels: usize,
+    /// Of the rows of the output; and of its columns, where these places are counted in elements, both the lower one's if the upper one
+    /// does not count.
     places: [Vec<Place>; 2],
     /// Of the columns of the output.
     spans: Vec<Span>,
@@ -84,6 +86,10 @@ impl<T: Element> Resize<T> {
         }
         let mut spans = preparation.room(places[1].len(), WHAT)?;
         find_spans(&places[1], &mut spans, &mut preparation.pace());
+        for place in &mut places[1] {
+            let upper = if place.weight == 0.0 { place.lower } else { place.upper };
+            [place.lower, place.upper] = [place.lower, upper].map(|column| column * channels);
+        }
         let isa = Isa::of(preparation.set());
         let elements = PhantomData;
         Ok(Self { isa, batch, input, channels, places, spans, is_dyadic, elements })

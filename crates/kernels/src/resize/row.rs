@@ -2,7 +2,7 @@
 
 use super::{Place, Resize, WEIGHT_BITS};
 use crate::team::Pace;
-use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use crate::vector::{Byte, Kernel, Portable, Simd, load_bytes_partial, store_bytes_partial};
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
@@ -115,6 +115,15 @@ impl<M: Mixing> Kernel for Mix<'_, M> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        let channels = self.0.resize.channels;
+        // Floats of longer vectors are mostly in two cache lines.
+        let is_long = size_of::<M::Element>() * S::LANES > 16;
+        if channels <= Portable::LANES && is_long {
+            return self.of_few_channels(Portable);
+        }
+        if channels <= S::LANES {
+            return self.of_few_channels(simd);
+        }
         let Self(mut row) = self;
         let Resize { input: [height, width], channels, places, spans, .. } = row.resize;
         let channels = *channels;
@@ -167,6 +176,57 @@ impl<M: Mixing> Kernel for Mix<'_, M> {
                 }
             }
         }
+    }
+}
+
+impl<M: Mixing> Mix<'_, M> {
+    /// Of pixels that fit into a vector each. Whole vectors are read and written wherever there is as much: what is behind a pixel
+    /// belongs to the next ones, whose turn comes later.
+    #[inline(always)]
+    fn of_few_channels<S: Simd>(self, simd: S) {
+        let Self(Row { resize, input, image, y, output, mut pace }) = self;
+        let Resize { input: [height, width], channels, places, .. } = resize;
+        let (channels, length) = (*channels, width * channels);
+        let (vertical, places) = (places[0][y], &places[1]);
+        let upper_row = if vertical.weight == 0.0 { vertical.lower } else { vertical.upper };
+        let [above, below] =
+            [vertical.lower, upper_row].map(|y| &input[(image * height + y) * length..][..length]);
+        let mut output = output;
+        for block in pace.blocks(places.len(), S::LANES) {
+            for place in &places[block] {
+                let (weights, [lower, upper]) =
+                    ([vertical.weight, place.weight], [place.lower, place.upper]);
+                let corners = [&above[lower..], &above[upper..], &below[lower..], &below[upper..]];
+                let is_whole = corners[0].len().min(corners[1].len()) >= S::LANES;
+                if is_whole && output.len() >= S::LANES {
+                    mix_pixel::<S, M>(simd, corners, weights, (S::LANES, channels), output);
+                } else {
+                    mix_pixel::<S, M>(simd, corners, weights, (channels, channels), output);
+                }
+                output = &mut output[channels..];
+            }
+        }
+    }
+}
+
+/// Mixes the first `size` elements, of which the first `channels` count.
+#[inline(always)]
+fn mix_pixel<S: Simd, M: Mixing>(
+    simd: S,
+    [a, b, c, d]: [&[M::Element]; 4],
+    weights: [f32; 2],
+    (size, channels): (usize, usize),
+    output: &mut [M::Element],
+) {
+    let [a, b, c, d] = [&a[..size], &b[..size], &c[..size], &d[..size]];
+    if weights == [0.0; 2] {
+        return output[..size].copy_from_slice(a);
+    }
+    let left = M::down(simd, [a, c], weights[0]);
+    let right = M::down(simd, [b, d], weights[0]);
+    if !M::across(simd, [left, right], weights[1], &mut output[..size]) {
+        let corners = [&a[..channels], &b[..channels], &c[..channels], &d[..channels]];
+        M::exactly(corners, weights, &mut output[..channels]);
     }
 }
 
@@ -262,9 +322,9 @@ impl<T: Byte> Mixing for Steps<T> {
 /// Bytes with any weights.
 struct Rounded<T>(PhantomData<T>);
 
-/// Means that are closer than this to the middle between two integers are computed exactly. Of floats
-/// of at most 255 each of the six products and sums errs by 2^-16 at most.
-const UNCERTAIN: f32 = 1e-3;
+/// Means that are closer than this to the middle between two integers are computed exactly. Of floats of at most 256 a rounding errs by
+/// 2^-17 at most, and there are fewer than sixteen: of weights, products and sums, along columns and rows.
+const UNCERTAIN: f32 = 1.0 / 8192.0;
 
 impl<T: Byte> Mixing for Rounded<T> {
     type Element = T;
@@ -281,7 +341,7 @@ impl<T: Byte> Mixing for Rounded<T> {
         let below = simd.floor(raised);
         let above = simd.sub(raised, below);
         let distance = simd.min(above, simd.sub(simd.splat(1.0), above));
-        if simd.greatest(simd.sub(simd.splat(0.0), distance)) > -UNCERTAIN {
+        if simd.any(simd.lt(distance, simd.splat(UNCERTAIN))) {
             return false;
         }
         store(simd, simd.to_i32(below), output);

@@ -6,8 +6,10 @@ mod tests;
 
 use crate::InstructionSet;
 use crate::broadcast::offset_along;
+use crate::movement::transpose;
 use crate::prepared::{Operands, PreparedKernel, WrongValue};
 use crate::sharing::{Cut, for_each_rows};
+use crate::short_rows::{MOST, ROWS, is_short};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, MOST_LANES, Simd, functions};
 pub use quantized::QuantizedSoftmax;
@@ -115,13 +117,29 @@ impl Kernel for Slices<'_> {
         let Self { softmax, first, input, mask, output, mut pace } = self;
         let [_, length, inner] = softmax.sizes;
         let image = length * inner;
-        let slices = input.chunks_exact(image).zip(output.chunks_exact_mut(image));
-        for (index, (input, output)) in (first..).zip(slices) {
+        let mut done = 0;
+        if inner == 1 && is_short(simd, length) && softmax.adjustment.is_none() {
+            let whole = input.len() - input.len() % (ROWS * length);
+            let groups = input[..whole].chunks_exact(ROWS * length);
+            let mut columns = [[0.0; ROWS * MOST]; 2];
+            let [inputs, outputs] = columns.each_mut().map(|it| &mut it[..ROWS * length]);
+            for (input, output) in groups.zip(output[..whole].chunks_exact_mut(ROWS * length)) {
+                transpose(input, [ROWS, length], inputs);
+                let slice = Slice { softmax, input: inputs, output: outputs };
+                slice.across_rows(simd, ROWS, &mut pace);
+                transpose(outputs, [length, ROWS], output);
+            }
+            done = whole / length;
+        }
+        let slices = input[done * image..]
+            .chunks_exact(image)
+            .zip(output[done * image..].chunks_exact_mut(image));
+        for (index, (input, output)) in (first + done..).zip(slices) {
             let slice = Slice { softmax, input, output };
             if S::LANES.is_multiple_of(inner) {
                 slice.along_row(simd, index, mask, &mut pace);
             } else {
-                slice.across_rows(simd, &mut pace);
+                slice.across_rows(simd, inner, &mut pace);
             }
         }
     }
@@ -291,9 +309,9 @@ impl Slice<'_> {
     }
 
     #[inline(always)]
-    fn across_rows<S: Simd>(self, simd: S, pace: &mut Pace<'_>) {
+    fn across_rows<S: Simd>(self, simd: S, inner: usize, pace: &mut Pace<'_>) {
         let Self { softmax, input, output } = self;
-        let [_, length, inner] = softmax.sizes;
+        let length = softmax.sizes[1];
         let beta = simd.splat(softmax.beta);
         for first in (0..inner).step_by(S::LANES) {
             if pace.is_over(1) {

@@ -1,18 +1,15 @@
 //! [`QuantizedSoftmax`].
 
 use crate::InstructionSet;
+use crate::movement::transpose;
 use crate::prepared::OneInput;
-use crate::sharing::{ELEMENTS_OF_TASK, for_each_slice_along};
+use crate::sharing::{Cut, ELEMENTS_OF_TASK, for_each_rows};
+use crate::short_rows::{MOST, ROWS, is_short};
 use crate::team::{Pace, Team};
 use crate::vector::{
     Byte, Isa, Kernel, Simd, functions, load_bytes_or, load_bytes_partial, store_bytes_partial,
 };
 use std::marker::PhantomData;
-use std::ops::Range;
-
-/// Rows of no more elements take less time one by one than as a part of two vectors, and of one.
-const SHORT_ROW: usize = 12;
-const SHORTEST_ROW: usize = 5;
 
 /// Prepared SOFTMAX of `u8` or `i8` tensors; the output has scale 1/256 and the type's least number
 /// as zero point.
@@ -22,8 +19,6 @@ pub struct QuantizedSoftmax<T> {
     sizes: [usize; 3],
     /// The exponent of one step.
     step: f32,
-    /// The exponentials of this many steps below the greatest element.
-    powers: Box<[f32; 256]>,
     stored: PhantomData<T>,
 }
 
@@ -36,14 +31,15 @@ impl<T: Byte> OneInput for QuantizedSoftmax<T> {
     }
 
     fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
-        let [_, length, inner] = self.sizes;
-        let is_one_vector = length > SHORTEST_ROW && length <= self.isa.lanes();
-        let is_row = inner == 1 && (length > SHORT_ROW || is_one_vector);
-        let work = |input: &[T], output: &mut [T], pace: &mut Pace<'_>| match is_row {
-            true => self.isa.run(Row { step: self.step, input, output, pace }),
-            false => self.slice(input, output, pace),
-        };
-        for_each_slice_along(team, self.sizes, ELEMENTS_OF_TASK, (input, output), work);
+        let [outer, length, inner] = self.sizes;
+        let image = length.saturating_mul(inner);
+        assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
+        assert_eq!(output.len(), input.len(), "an output of another size");
+        let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_rows(team, (output, image), cut, |part, output, pace| {
+            let input = &input[part.start * image..part.end * image];
+            self.isa.run(Slices { step: self.step, sizes: [length, inner], input, output, pace });
+        });
     }
 }
 
@@ -52,44 +48,111 @@ impl<T: Byte> QuantizedSoftmax<T> {
     /// nearest stored number, or a step beside it where halves are concerned.
     #[allow(clippy::cast_possible_truncation)] // Rounded once.
     pub fn prepare(set: InstructionSet, sizes: [usize; 3], scale: f32, beta: f32) -> Self {
-        let step = f64::from(scale) * f64::from(beta);
-        let mut powers = Box::new([0.0; 256]);
-        for (steps, power) in (0_u8..=255).zip(powers.iter_mut()) {
-            *power = (-step * f64::from(steps)).exp() as f32;
-        }
-        Self { isa: Isa::of(set), sizes, step: step as f32, powers, stored: PhantomData }
+        let step = (f64::from(scale) * f64::from(beta)) as f32;
+        Self { isa: Isa::of(set), sizes, step, stored: PhantomData }
     }
+}
 
-    /// One slice, whose elements have the inner size as their stride.
-    #[allow(clippy::cast_possible_truncation)] // 256 at most.
-    fn slice(&self, input: &[T], output: &mut [T], pace: &mut Pace<'_>) {
-        let [_, length, inner] = self.sizes;
-        let elements = |of: Range<usize>| {
-            input[of.start * inner..].iter().step_by(inner).take(of.len()).map(|it| it.wide())
-        };
-        let mut greatest = T::RANGE.0;
-        for block in pace.blocks(length, 1) {
-            greatest = elements(block).fold(greatest, i32::max);
-        }
-        // Differences of bytes are from 0 to 255.
-        let steps_below = |element: i32| usize::from((greatest - element).to_le_bytes()[0]);
-        let power = |element: i32| self.powers[steps_below(element)];
-        // Four sums, so that additions need not wait for each other.
-        let mut sums = [0.0_f32; 4];
-        for block in pace.blocks(length, 1) {
-            for (index, element) in elements(block).enumerate() {
-                sums[index % 4] += power(element);
+/// Some slices, `[slices, length, inner]`.
+struct Slices<'a, T> {
+    /// The exponent of one step.
+    step: f32,
+    sizes: [usize; 2],
+    input: &'a [T],
+    output: &'a mut [T],
+    pace: Pace<'a>,
+}
+
+impl<T: Byte> Kernel for Slices<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { step, sizes: [length, inner], mut input, mut output, mut pace } = self;
+        let pace = &mut pace;
+        if inner != 1 {
+            let images = input.chunks_exact(length * inner);
+            for (input, output) in images.zip(output.chunks_exact_mut(length * inner)) {
+                Columns { step, inner, input, output, pace }.run(simd);
             }
+            return;
         }
-        let factor = 256.0 / ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-        for block in pace.blocks(length, 1) {
-            let outputs = output[block.start * inner..].iter_mut().step_by(inner);
-            for (element, output) in elements(block).zip(outputs) {
-                let steps = (power(element) * factor + 0.5) as i32;
-                *output = T::nearest(steps + T::RANGE.0);
+        // A row that is a vector is computed once.
+        if is_short(simd, length) && length != S::LANES {
+            let whole = input.len() - input.len() % (ROWS * length);
+            let mut columns = [[T::zeroed(); ROWS * MOST]; 2];
+            let [inputs, outputs] = columns.each_mut().map(|it| &mut it[..ROWS * length]);
+            let (groups, rest) = output.split_at_mut(whole);
+            let groups = groups.chunks_exact_mut(ROWS * length);
+            for (input, output) in input[..whole].chunks_exact(ROWS * length).zip(groups) {
+                transpose(input, [ROWS, length], inputs);
+                Columns { step, inner: ROWS, input: inputs, output: outputs, pace }.run(simd);
+                transpose(outputs, [length, ROWS], output);
+            }
+            (input, output) = (&input[whole..], rest);
+        }
+        for (input, output) in input.chunks_exact(length).zip(output.chunks_exact_mut(length)) {
+            Row { step, input, output, pace }.run(simd);
+            if pace.is_over(1) {
+                return;
             }
         }
     }
+}
+
+/// A matrix, along its columns: `inner` of them.
+struct Columns<'a, 'p, T> {
+    /// The exponent of one step.
+    step: f32,
+    inner: usize,
+    input: &'a [T],
+    output: &'a mut [T],
+    pace: &'a mut Pace<'p>,
+}
+
+impl<T: Byte> Kernel for Columns<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { step, inner, input, output, pace } = self;
+        for first in (0..inner).step_by(S::LANES) {
+            let count = (inner - first).min(S::LANES);
+            let (mut greatest, mut sum) = (simd.isplat(T::RANGE.0), simd.splat(0.0));
+            for row in input.chunks_exact(inner) {
+                if pace.is_over(S::LANES) {
+                    return;
+                }
+                greatest = simd.imax(greatest, load(simd, &row[first..first + count]));
+            }
+            let powers = Powers::<S> { greatest, step: simd.splat(step) };
+            for row in input.chunks_exact(inner) {
+                if pace.is_over(S::LANES) {
+                    return;
+                }
+                sum = simd.add(sum, powers.of(simd, load(simd, &row[first..first + count])));
+            }
+            let factor = simd.div(simd.splat(256.0), sum);
+            for (input, output) in input.chunks_exact(inner).zip(output.chunks_exact_mut(inner)) {
+                if pace.is_over(S::LANES) {
+                    return;
+                }
+                let power = powers.of(simd, load(simd, &input[first..first + count]));
+                let steps = stored::<S, T>(simd, power, factor);
+                if count == S::LANES {
+                    T::store(simd, steps, &mut output[first..first + count]);
+                } else {
+                    store_bytes_partial(simd, steps, &mut output[first..first + count]);
+                }
+            }
+        }
+    }
+}
+
+/// The elements that there are, at most as many as a vector has.
+#[inline(always)]
+fn load<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I {
+    if from.len() == S::LANES { T::load(simd, from) } else { load_bytes_partial(simd, from) }
 }
 
 /// Elements side by side.

@@ -77,6 +77,30 @@ fn sizes_of_models() {
     check([3, 0, 1], 1.0, 5);
 }
 
+#[test]
+fn many_short_rows() {
+    for (seed, sizes) in
+        (0..).zip([[64, 1, 1], [200, 2, 1], [131, 21, 1], [129, 48, 1], [65, 49, 1], [130, 0, 1]])
+    {
+        check(sizes, 1.0, seed);
+    }
+    // Not a number stays in its row there too.
+    for set in InstructionSet::available() {
+        let mut input = vec![0.5; 64 * 3];
+        input[3..6].copy_from_slice(&[f32::NAN, 1.0, f32::NEG_INFINITY]);
+        let mut output = vec![9.0; input.len()];
+        Softmax::prepare(set, [64, 3, 1], 1.0, false).run(
+            &mut Team::alone(),
+            &input,
+            &[],
+            &mut output,
+        );
+        let is_nan: Vec<bool> = output.iter().map(|it| it.is_nan()).collect();
+        assert_eq!(is_nan[..9], [false, false, false, true, true, true, false, false, false]);
+        assert!(!is_nan[9..].contains(&true));
+    }
+}
+
 /// A mask for each of `[batch, 1, rows]` rows, of `[batch, heads, rows]` in all.
 fn check_masked([batch, heads, rows, length]: [usize; 4], seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);

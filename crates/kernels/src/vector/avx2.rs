@@ -72,6 +72,7 @@ impl Simd for Avx2 {
         fn eq(self, a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b);
         fn select(self, condition: __m256, yes: __m256, no: __m256) -> __m256 =
             _mm256_blendv_ps(no, yes, condition);
+        fn any(self, condition: __m256) -> bool = _mm256_movemask_ps(condition) != 0;
         fn lookup(self, a: __m256, lanes: __m256i) -> __m256 = _mm256_permutevar8x32_ps(a, lanes);
         fn bits(self, a: __m256) -> __m256i = _mm256_castps_si256(a);
         fn of_bits(self, a: __m256i) -> __m256 = _mm256_castsi256_ps(a);

@@ -77,6 +77,7 @@ impl Simd for Avx512 {
         fn eq(self, a: __m512, b: __m512) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b);
         fn select(self, condition: __mmask16, yes: __m512, no: __m512) -> __m512 =
             _mm512_mask_blend_ps(condition, no, yes);
+        fn any(self, condition: __mmask16) -> bool = condition != 0;
         fn lookup(self, a: __m512, lanes: __m512i) -> __m512 = _mm512_permutexvar_ps(lanes, a);
         fn bits(self, a: __m512) -> __m512i = _mm512_castps_si512(a);
         fn of_bits(self, a: __m512i) -> __m512 = _mm512_castsi512_ps(a);

@@ -126,6 +126,41 @@ pub(crate) fn log<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select(simd.lt(x, simd.splat(f32::INFINITY)), value, simd.add(x, zero))
 }
 
+/// Numbers whose magnitude is no greater are near enough for [`sine`].
+pub(crate) const GREATEST_ANGLE: f32 = 256.0;
+
+/// The sine of `x` and this many right angles, 1.5 ULP, where products are added with one rounding ([`Simd::FUSED`]) and the magnitude
+/// of `x` is up to [`GREATEST_ANGLE`]; NaN of infinity.
+#[inline(always)]
+pub(crate) fn sine<S: Simd>(simd: S, x: S::F, angles: i32) -> S::F {
+    /// Its lowest bits are an integer.
+    const WHOLE: f32 = 12_582_912.0;
+    /// A right angle in three parts, all above 0, so that zeros keep their sign. What the first one leaves of `x` is
+    /// exact: it is less than 1, and a multiple of 2^-24.
+    const ANGLE: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789_4e-8, 5.390_303e-15];
+    const SINE: [f32; 3] = [-0.166_666_54, 0.008_332_139, -0.000_195_122_9];
+    const COSINE: [f32; 5] = [1.0, -0.5, 0.041_666_646, -0.001_388_728_7, 0.000_024_429_739];
+    let sum = simd.fma(x, simd.splat(std::f32::consts::FRAC_2_PI), simd.splat(WHOLE));
+    let angles = simd.iadd(simd.bits(sum), simd.isplat(angles));
+    let nearest = simd.sub(sum, simd.splat(WHOLE));
+    let mut rest = x;
+    for part in ANGLE {
+        rest = simd.fma(nearest, simd.splat(-part), rest);
+    }
+    let square = simd.mul(rest, rest);
+    let sine = simd.fma(simd.mul(rest, square), polynomial(simd, square, SINE), rest);
+    // That of -0 would be 0.
+    let sign = simd.iand(simd.bits(rest), simd.isplat(i32::MIN));
+    let sine = simd.of_bits(simd.ior(simd.bits(sine), sign));
+    let cosine = polynomial(simd, square, COSINE);
+    // -1 where the number of right angles is odd, otherwise 1.
+    let one = simd.isplat(1.0_f32.to_bits().cast_signed());
+    let parity = simd.of_bits(simd.ior(simd.shift_left(angles, 31), one));
+    let value = simd.select(simd.lt(parity, simd.splat(0.0)), cosine, sine);
+    let sign = simd.shift_left(simd.iand(angles, simd.isplat(2)), 30);
+    simd.of_bits(simd.ixor(simd.bits(value), sign))
+}
+
 /// `x` times the share of a standard normal distribution that is below it, `x / 2 * (1 + erf(x / sqrt(2)))`; 8 ULP, and
 /// 0 below about -13.
 #[inline(always)]

@@ -23,7 +23,7 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::InstructionSet;
 pub(crate) use abreast::Abreast;
@@ -86,6 +86,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     fn eq(self, a: Self::F, b: Self::F) -> Self::M;
     fn select(self, condition: Self::M, yes: Self::F, no: Self::F) -> Self::F;
+    /// Whether the condition is true of a lane.
+    #[inline(always)]
+    fn any(self, condition: Self::M) -> bool {
+        self.greatest(self.select(condition, self.splat(1.0), self.splat(0.0))) > 0.0
+    }
     /// For each lane the value of the lane that is given for it, a number below [`Self::LANES`].
     #[inline(always)]
     fn lookup(self, a: Self::F, lanes: Self::I) -> Self::F {
@@ -251,7 +256,7 @@ pub trait Stored: bytemuck::Pod + Send + Sync + std::fmt::Debug {
 }
 
 /// A stored number of 8 bits.
-pub trait Byte: Stored + Ord + Into<i32> {
+pub trait Byte: Stored + Ord + Into<i32> + Into<i16> {
     /// Any numbers of four vectors, one behind the other, clamped to a range.
     fn store_four<S: Simd>(simd: S, values: [S::I; 4], range: (Self, Self), to: &mut [Self]);
     #[inline(always)]

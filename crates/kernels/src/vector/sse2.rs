@@ -95,6 +95,7 @@ impl Simd for Sse2 {
         fn eq(self, a: __m128, b: __m128) -> __m128 = _mm_cmpeq_ps(a, b);
         fn select(self, condition: __m128, yes: __m128, no: __m128) -> __m128 =
             _mm_or_ps(_mm_and_ps(condition, yes), _mm_andnot_ps(condition, no));
+        fn any(self, condition: __m128) -> bool = _mm_movemask_ps(condition) != 0;
         fn bits(self, a: __m128) -> __m128i = _mm_castps_si128(a);
         fn of_bits(self, a: __m128i) -> __m128 = _mm_castsi128_ps(a);
         fn to_i32(self, a: __m128) -> __m128i = _mm_cvtps_epi32(a);

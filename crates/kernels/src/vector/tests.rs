@@ -29,8 +29,8 @@ fn isas() -> Vec<Isa> {
     InstructionSet::available().map(Isa::of).collect()
 }
 
-/// Distance in units of the last place of the correctly rounded result.
-fn ulps(found: f32, exact: f64) -> f64 {
+/// Distance in units of the last place of the correctly rounded result; 0 if that is what was found.
+pub(crate) fn ulps(found: f32, exact: f64) -> f64 {
     #[allow(clippy::cast_possible_truncation)]
     let rounded = exact as f32;
     if found == rounded || (found.is_nan() && exact.is_nan()) {
@@ -307,5 +307,37 @@ impl Kernel for Copied<'_> {
     fn run<S: Simd>(self, simd: S) {
         let value = load_bytes_or(simd, self.from, 3);
         store_bytes_partial(simd, value, self.to);
+    }
+}
+
+/// The vectors of which some lane is below 0.
+struct Below<'a>(&'a [f32], &'a mut Vec<bool>);
+
+impl Kernel for Below<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for values in self.0.chunks_exact(S::LANES) {
+            let condition = simd.lt(simd.load(values), simd.splat(0.0));
+            self.1.extend([simd.any(condition)].repeat(S::LANES));
+        }
+    }
+}
+
+#[test]
+fn one_lane_is_enough() {
+    for vectors in Vectors::all() {
+        for lane in 0..64 {
+            let mut values = [0.0; 64];
+            values[lane] = -1e-30;
+            let mut found = Vec::new();
+            vectors.run(Below(&values, &mut found));
+            let lanes = found.iter().filter(|it| **it).count();
+            assert!(found[lane] && lanes < 64 && found.len() == 64, "{vectors:?}: {found:?}");
+            found.clear();
+            vectors.run(Below(&[f32::NAN; 64], &mut found));
+            assert!(!found.contains(&true), "{vectors:?}");
+        }
     }
 }

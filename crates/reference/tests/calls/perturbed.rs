@@ -194,12 +194,9 @@ fn check(
 /// Calls mostly wait for the devices' threads.
 const THREADS: usize = 4;
 
-/// Most rows of a signature that are tried.
-const MOST_ROWS: usize = 12;
-
-/// Changes each argument of valid calls of every operation, in the types of the rows of its
-/// signature, and fails if an engine panics, or if one computes what another refuses.
-pub fn each_is_computed_or_refused(devices: &[(&str, Arc<dyn Device>)]) {
+/// Changes each argument of valid calls of every operation, in the types of up to this many rows of
+/// its signature, and fails if an engine panics, or if one computes what another refuses.
+pub fn each_is_computed_or_refused(devices: &[(&str, Arc<dyn Device>)], most_rows: usize) {
     std::panic::set_hook(Box::new(|_| {}));
     each_sample_on(THREADS, 1, samples::operations(), |sample, random| {
         let channels_first = sample.channels_first();
@@ -207,7 +204,7 @@ pub fn each_is_computed_or_refused(devices: &[(&str, Arc<dyn Device>)]) {
         for sample in [Some(sample), channels_first.as_ref()].into_iter().flatten() {
             let rows = sample.rows();
             // Rows of our extension's operations share their kernels.
-            let step = rows.len().div_ceil(MOST_ROWS).max(1);
+            let step = rows.len().div_ceil(most_rows).max(1);
             let first = random.int(0, i32::try_from(step).unwrap() - 1);
             for row in rows.iter().skip(usize::try_from(first).unwrap()).step_by(step) {
                 for (index, changed) in perturbations(&sample.typed(row)).iter().enumerate() {

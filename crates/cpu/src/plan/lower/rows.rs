@@ -74,7 +74,8 @@ pub(super) fn extremes(
     if sizes[1] == 0 {
         return Err(input.empty());
     }
-    Ok(Draft::new(node, ArgReduction { which, sizes, elements }, [node.inputs[0]]))
+    let set = builder.settings.instruction_set;
+    Ok(Draft::new(node, ArgReduction { set, which, sizes, elements }, [node.inputs[0]]))
 }
 
 pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Result<Draft, Why> {

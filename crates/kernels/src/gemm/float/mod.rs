@@ -204,7 +204,11 @@ impl Gemm {
         let most = caches::second_bytes() / 4 * 3;
         let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
         let (tile_parts, panel_parts) = if is_even && is_by_rows {
-            let tile_parts = parts.min(tiles);
+            // Panels that do not stay in the cache are read again for each part of the rows. Then these are as large as they can
+            // be while they stay there themselves, and each thread has the same number of them.
+            let of_rows = rows.bytes.div_ceil(most.max(1)).max(1).next_multiple_of(threads.max(1));
+            let tile_parts = if panel_bytes <= most { parts } else { parts.min(of_rows) };
+            let tile_parts = tile_parts.min(tiles);
             (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
         } else {
             let panel_parts = parts.min(panels.count().max(1));

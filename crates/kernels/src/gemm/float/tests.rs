@@ -242,8 +242,12 @@ fn threads_share_the_columns_of_large_weights_and_the_rows_of_small_ones() {
     // Inception's 8x8 images: five tiles of AVX-512 stay five, though there are two threads.
     let (by_rows, by_columns, tiles, least) = cut(64, 1152, 384);
     assert_eq!((by_rows, by_columns, tiles), (false, true, least));
-    let (by_rows, by_columns, tiles, _) = cut(196, 512, 512);
+    // Weights of 64 KiB stay in any second cache; those of almost 4 MiB in none that is counted on, and are read for a few parts of the
+    // rows only.
+    let (by_rows, by_columns, tiles, _) = cut(3136, 128, 128);
     assert_eq!((by_rows, by_columns, tiles % 2), (true, false, 0));
+    let (by_rows, by_columns, tiles, _) = cut(196, 1280, 768);
+    assert_eq!((by_rows, by_columns, tiles % 2), (true, true, 0));
 }
 
 /// A product of a depth of 1, all of whose weights are 1.
