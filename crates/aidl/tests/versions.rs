@@ -75,6 +75,121 @@ fn every_version_executes_in_every_way() {
     }
 }
 
+/// What the buffer holds matters when it is executed (DBUF-3): what writes it may wait for a fence meanwhile.
+#[test]
+fn a_reusable_execution_may_be_made_before_its_buffer_holds_anything() {
+    use nnhal_hal::{BufferDescription, BufferRole, DataLocation, Memory, RequestMemoryPool};
+    let device = device(Version::V4);
+    let prepared = prepare(&device);
+    let description = BufferDescription {
+        prepared_models: vec![prepared.clone()],
+        input_roles: vec![BufferRole { model_index: 0, io_index: 0, frequency: 1.0 }],
+        ..BufferDescription::default()
+    };
+    let buffer = device.allocate(&description).unwrap();
+    let of = |token| {
+        let mut request = request(8);
+        request.inputs[0].location = DataLocation { pool_index: 1, offset: 0, length: 0 };
+        request.pools.push(RequestMemoryPool::Token(token));
+        request
+    };
+    let request = of(buffer.token());
+    // It makes one.
+    prepared.check_request(&request).unwrap();
+    let options = ExecutionOptions::default();
+    let refused = prepared.execute(&request, &options).unwrap_err().error;
+    assert_eq!(refused.status(), ErrorStatus::GeneralFailure, "{refused}");
+    let value = [1.0_f32.to_le_bytes(), 2.0_f32.to_le_bytes()].concat();
+    buffer.copy_from(&Memory::from_bytes(&value).unwrap(), &[]).unwrap();
+    prepared.execute(&request, &options).unwrap();
+    assert!(doubled(&request));
+    let refused = prepared.check_request(&of(buffer.token() + 1)).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument, "{refused}");
+}
+
+/// ALLOC-8, CONC-3: the service learns of a launched request when it is executed, and the client may have let go of its buffers
+/// by then; afterwards nothing holds them.
+#[test]
+fn a_launched_request_keeps_its_buffers_until_it_is_dropped() {
+    use nnhal_hal::{BufferDescription, BufferRole, DataLocation, Memory, RequestMemoryPool};
+    for version in Version::ALL {
+        let device = device(version);
+        let prepared = prepare(&device);
+        let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+        let for_input = BufferDescription {
+            prepared_models: vec![prepared.clone()],
+            input_roles: vec![role],
+            ..BufferDescription::default()
+        };
+        let for_output = BufferDescription {
+            output_roles: for_input.input_roles.clone(),
+            input_roles: Vec::new(),
+            ..for_input.clone()
+        };
+        let input = device.allocate(&for_input).unwrap();
+        let value = [1.0_f32.to_le_bytes(), 2.0_f32.to_le_bytes()].concat();
+        input.copy_from(&Memory::from_bytes(&value).unwrap(), &[]).unwrap();
+        let place = |pool_index| DataLocation { pool_index, offset: 0, length: 0 };
+        let mut read = request(8);
+        read.inputs[0].location = place(1);
+        read.pools.push(RequestMemoryPool::Token(input.token()));
+        let launched = prepared.launch(&read).unwrap().expect("it keeps its buffer");
+        drop(input);
+        launched.execute(&ExecutionOptions::default()).unwrap();
+        assert!(doubled(&read), "{version:?}");
+        drop(launched);
+        let refused = prepared.execute(&read, &ExecutionOptions::default()).unwrap_err().error;
+        assert_eq!(refused.status(), ErrorStatus::InvalidArgument, "{version:?}: {refused}");
+
+        // What was written is of no use once the launched request has failed.
+        let output = device.allocate(&for_output).unwrap();
+        let mut write = request(8);
+        write.outputs[0].location = place(1);
+        write.pools.push(RequestMemoryPool::Token(output.token()));
+        let launched = prepared.launch(&write).unwrap().expect("it keeps its buffer");
+        launched.execute(&ExecutionOptions::default()).unwrap();
+        let copy = Memory::allocate(8).unwrap();
+        output.copy_to(&copy).unwrap();
+        launched.discard_outputs();
+        let refused = output.copy_to(&copy).unwrap_err();
+        assert_eq!(refused.status(), ErrorStatus::GeneralFailure, "{version:?}: {refused}");
+        assert!(prepared.launch(&request(8)).unwrap().is_none(), "nothing is to be kept");
+    }
+}
+
+/// SEC-3: what says how a fenced execution ended is there until the client lets go of it.
+#[test]
+fn conc_5_outcomes_of_fenced_executions_are_the_clients_and_limited() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let limits = ClientLimits { fenced_outcomes: 2, ..ClientLimits::default() };
+    let client = Client::new("test", limits);
+    let guest = serve::Guest::new(client.clone(), std::sync::Arc::default());
+    let guests = serve::Guests::new(move || Ok(guest.clone()));
+    let served = serve::device(nnhal_reference::device(), Version::V4, guests);
+    let device = client::Device::new("test", client::fixed(served)).unwrap();
+    let (prepared, options) = (prepare(&device), ExecutionOptions::default());
+    let launch = || {
+        let launched = prepared.execute_fenced(&request(8), &[], &options, None)?;
+        if let Some(fence) = &launched.sync_fence {
+            fence.wait(Some(Duration::from_secs(60)))?;
+        }
+        launched.info.get()?;
+        Ok::<_, nnhal_hal::Error>(launched)
+    };
+    let kept = [launch().unwrap(), launch().unwrap()];
+    let refused = launch().unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+    assert!(refused.to_string().contains("2 outcomes of fenced executions"), "{refused}");
+    drop(kept);
+    assert_eq!(client.held(Holding::FencedOutcomes), 0);
+    launch().unwrap();
+    // What is refused has none.
+    let mut wrong = request(8);
+    wrong.inputs.clear();
+    prepared.execute_fenced(&wrong, &[], &options, None).unwrap_err();
+    assert_eq!(client.held(Holding::FencedOutcomes), 0);
+}
+
 #[test]
 fn a_service_says_its_version_and_has_nothing_newer() {
     for version in Version::ALL {

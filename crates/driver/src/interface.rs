@@ -15,7 +15,7 @@ use nnhal_hal::{
     DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument, RequestMemoryPool,
 };
 use nnhal_ops::{Shape, ValidModel};
-use pools::{Pool, Pools};
+use pools::{Pool, Pools, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +46,8 @@ pub enum UsedFor {
     /// The same while it waits for its fences: buffers that it reads may be written before it runs,
     /// so what they hold now does not count, and is not bound.
     WaitingExecution,
+    /// Executions in whichever way, later: what buffers hold now does not count either.
+    KeptRequest,
     /// An execution in the process of the one who asks: lengths of 0 in the dimensions that a request gives of an input are those
     /// of axes without elements, which requests to devices cannot express.
     InProcess,
@@ -54,6 +56,14 @@ pub enum UsedFor {
 impl UsedFor {
     fn is_fenced(self) -> bool {
         matches!(self, Self::FencedExecution | Self::WaitingExecution)
+    }
+
+    fn read(self) -> Read {
+        match self {
+            Self::WaitingExecution => Read::AfterFences,
+            Self::KeptRequest => Read::Whenever,
+            Self::Execution | Self::FencedExecution | Self::InProcess => Read::Now,
+        }
     }
 }
 
@@ -208,8 +218,8 @@ impl Interface {
             }
             Pool::Buffer(buffer) => {
                 let role = Role { model: self.number, direction: Direction::Input, index };
-                let waits = used_for == UsedFor::WaitingExecution;
-                let value = pools.read_buffer(subject, argument, buffer, role, &shape, waits)?;
+                let value =
+                    pools.read_buffer(subject, argument, buffer, role, &shape, used_for.read())?;
                 Ok(match value {
                     Some((shape, region)) => BoundInput::new(operand_type, Arc::new(shape), region),
                     None => BoundInput::omitted(operand_type, shape),

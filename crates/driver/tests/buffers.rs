@@ -408,6 +408,11 @@ fn dbuf_3_reading_an_uninitialized_buffer_is_a_failure() {
     let request = request(At::Token(buffer.token()), At::Shared(&output));
     let (_, status) = request_refusal(&*prepared, &request);
     assert_eq!(status, ErrorStatus::GeneralFailure);
+    // One that is kept is executed later.
+    prepared.check_kept_request(&request).unwrap();
+    let unknown = self::request(At::Token(buffer.token() + 1), At::Shared(&output));
+    let refused = prepared.check_kept_request(&unknown).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
 }
 
 #[test]
@@ -422,7 +427,18 @@ fn dbuf_4_and_5_shapes_that_contradict_the_buffer_are_refused() {
 
     let input = request(At::Shaped(token, &[3]), At::Shared(&output));
     assert!(matches!(request_refusal(&*open, &input).0, RequestError::BufferShape { .. }));
+    // A request that is kept is refused for it only while every buffer that it reads holds something: else that is what an
+    // execution will say.
+    assert!(open.check_kept_request(&input).is_ok(), "{token} may hold another shape by then");
     let output = request(At::Shaped(token, &[2]), At::Shaped(sink.token(), &[3]));
+    let refused = open.check_kept_request(&output).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
+    let empty = device.allocate(&both_ways(&open)).unwrap();
+    let awaited = request(At::Shaped(empty.token(), &[2]), At::Shaped(sink.token(), &[3]));
+    open.check_kept_request(&awaited).unwrap();
+    let (error, status) = request_refusal(&*open, &awaited);
+    assert!(matches!(error, RequestError::Uninitialized { .. }), "{error}");
+    assert_eq!(status, ErrorStatus::GeneralFailure);
     let (error, status) = request_refusal(&*open, &output);
     assert!(matches!(error, RequestError::BufferShape { .. }));
     assert_eq!(status, ErrorStatus::InvalidArgument);

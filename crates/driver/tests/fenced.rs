@@ -340,3 +340,28 @@ fn fence_4_a_device_may_return_no_fence_when_the_execution_has_ended() {
     let missed = prepared.execute_fenced(&request, &[fence], &options, None).unwrap_err();
     assert_eq!(missed.status(), ErrorStatus::MissedDeadlineTransient);
 }
+
+/// SEC-3: what waits for fences that never signal keeps its descriptors as long.
+#[test]
+fn conc_5_descriptors_of_what_waits_are_the_clients_and_limited() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { descriptors: 4, ..ClientLimits::default() });
+    let options = PrepareOptions { client: client.clone(), ..PrepareOptions::default() };
+    let model = engine::relu(vector(2), vector(2));
+    let prepared = copying().device().prepare_model(&model, HalVersion::V1_3, options).unwrap();
+    // Memory of the request, and each fence that has not signalled.
+    let (signal, fence) = pending();
+    let other = SyncFence::from_fd(std::os::fd::AsFd::as_fd(&fence).try_clone_to_owned().unwrap());
+    let both = [fence, other.unwrap()];
+    let first = launch(&*prepared, &request([1; 8]), &both);
+    assert_eq!(client.held(Holding::Descriptors), 3);
+    assert_eq!(
+        refusal(&*prepared, &request([2; 8]), &both),
+        ErrorStatus::ResourceExhaustedTransient
+    );
+    assert_eq!(client.held(Holding::Descriptors), 3, "what was refused is not kept");
+    assert_eq!(client.held(Holding::FencedExecutions), 1);
+    signal.signal();
+    assert_eq!((end(&first), client.held(Holding::Descriptors)), (FenceState::Signalled, 0));
+    assert_eq!(end(&launch(&*prepared, &request([2; 8]), &both)), FenceState::Signalled);
+}

@@ -92,13 +92,16 @@ pub enum Holding {
     PreparedModels,
     /// Requests that a service keeps, to be executed again.
     ReusableExecutions,
-    /// Descriptors of memory that is kept from call to call: of prepared models, bursts and reusable executions.
+    /// Descriptors that are kept when a call has returned: of the memory of prepared models, bursts, reusable executions, and
+    /// executions that wait or run, and of the fences that these wait for.
     Descriptors,
+    /// Fenced executions whose outcome a service's client can still ask for, also those that have ended.
+    FencedOutcomes,
 }
 
 impl Holding {
     /// All there are.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Executions,
         Self::FencedExecutions,
         Self::Calls,
@@ -109,6 +112,7 @@ impl Holding {
         Self::PreparedModels,
         Self::ReusableExecutions,
         Self::Descriptors,
+        Self::FencedOutcomes,
     ];
 }
 
@@ -125,6 +129,7 @@ impl fmt::Display for Holding {
             Self::PreparedModels => "prepared models",
             Self::ReusableExecutions => "reusable executions",
             Self::Descriptors => "descriptors",
+            Self::FencedOutcomes => "outcomes of fenced executions",
         })
     }
 }
@@ -152,6 +157,8 @@ pub struct ClientLimits {
     pub reusable_executions: u64,
     /// [`Holding::Descriptors`]
     pub descriptors: u64,
+    /// [`Holding::FencedOutcomes`]
+    pub fenced_outcomes: u64,
     /// How long preparing a model may take, from the call on; of a group it means nothing.
     pub preparing: Duration,
 }
@@ -171,6 +178,7 @@ impl Default for ClientLimits {
             prepared_models: u64::MAX,
             reusable_executions: u64::MAX,
             descriptors: u64::MAX,
+            fenced_outcomes: u64::MAX,
             preparing: Duration::MAX,
         }
     }
@@ -198,6 +206,7 @@ impl ClientLimits {
             Holding::PreparedModels => self.prepared_models,
             Holding::ReusableExecutions => self.reusable_executions,
             Holding::Descriptors => self.descriptors,
+            Holding::FencedOutcomes => self.fenced_outcomes,
         }
     }
 }

@@ -307,6 +307,15 @@ pub trait PreparedModel: Send + Sync + Any {
         Ok(())
     }
 
+    /// As [`PreparedModel::check_request`], of a request that is kept, to be executed later, once or often: what the driver's
+    /// buffers hold by now does not count, since they may be written before.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::check_request`].
+    fn check_kept_request(&self, request: &Request) -> Result<()> {
+        self.check_request(request)
+    }
+
     /// The driver's buffers that a request writes hold nothing of use any more, because an execution
     /// of it was launched and has failed: for whoever launches asynchronously, since
     /// [`PreparedModel::execute`] cannot tell a request that has turned wrong after

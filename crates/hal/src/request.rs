@@ -1,5 +1,6 @@
 //! [`Request`]: the arguments of one execution, as a client hands them over, unchecked.
 
+use crate::client::{Client, ClientError};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::model::DataLocation;
@@ -45,6 +46,20 @@ pub struct Request {
     pub outputs: Vec<RequestArgument>,
     /// What the locations refer to.
     pub pools: Vec<RequestMemoryPool>,
+}
+
+impl Request {
+    /// Counts the descriptors of its memory as [`Memory::kept_by`] does: for requests that are kept when the call that brought them
+    /// has returned.
+    ///
+    /// # Errors
+    /// [`ClientError`]; memory that was counted until then stays so.
+    pub fn kept_by(&self, client: &Client) -> Result<(), ClientError> {
+        self.pools.iter().try_for_each(|pool| match pool {
+            RequestMemoryPool::Memory(memory) => memory.kept_by(client),
+            RequestMemoryPool::Token(_) => Ok(()),
+        })
+    }
 }
 
 /// Makes a request out of byte slices, in shared memory of its own, and reads the results.

@@ -6,7 +6,7 @@
 //! it (contract: CONC-4). Who computes is the driver's affair.
 
 use nnhal_hal::background::{Background, Job, NotRun};
-use nnhal_hal::{Priority, Result};
+use nnhal_hal::{Deadline, Priority, Result};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -36,8 +36,12 @@ pub struct Tasks {
 
 struct Task {
     priority: Priority,
-    work: Box<dyn FnOnce() + Send>,
+    deadline: Option<Deadline>,
+    work: Box<Work>,
 }
+
+/// What a task does, given why it is not to be done, if it is not.
+type Work = dyn FnOnce(Option<NotRun>) + Send;
 
 impl Job for Task {
     type Class = Priority;
@@ -46,15 +50,25 @@ impl Job for Task {
         self.priority
     }
 
-    fn run(self, _: Instant) {
-        if catch_unwind(AssertUnwindSafe(self.work)).is_err() {
-            tracing::error!("a background task has panicked");
-        }
+    fn deadline(&self) -> Option<Deadline> {
+        self.deadline
     }
 
-    /// Its callback is notified when it is dropped.
+    fn run(self, _: Instant) {
+        self.conclude(None);
+    }
+
     fn end(self, why: NotRun) {
         tracing::debug!(%why, "a background task was given up");
+        self.conclude(Some(why));
+    }
+}
+
+impl Task {
+    fn conclude(self, not_run: Option<NotRun>) {
+        if catch_unwind(AssertUnwindSafe(|| (self.work)(not_run))).is_err() {
+            tracing::error!("a background task has panicked");
+        }
     }
 }
 
@@ -88,11 +102,30 @@ impl Tasks {
         priority: Priority,
         task: impl FnOnce() + Send + 'static,
     ) -> Result<()> {
+        // What is not to be done is dropped.
+        self.spawn_until(kind, priority, None, move |not_run| {
+            if not_run.is_none() {
+                task();
+            }
+        })
+    }
+
+    /// The same; where it still waits for a thread at the deadline it is given why it is not to be done.
+    ///
+    /// # Errors
+    /// As [`Tasks::spawn`].
+    pub fn spawn_until(
+        &self,
+        kind: Kind,
+        priority: Priority,
+        deadline: Option<Deadline>,
+        task: impl FnOnce(Option<NotRun>) + Send + 'static,
+    ) -> Result<()> {
         let background = match kind {
             Kind::Preparing => &self.preparing,
             Kind::Executing => &self.executing,
         };
-        background.start(Task { priority, work: Box::new(task) }, Vec::new())
+        background.start(Task { priority, deadline, work: Box::new(task) }, Vec::new())
     }
 }
 

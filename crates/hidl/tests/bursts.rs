@@ -187,6 +187,37 @@ fn burst_1_queues_that_are_none_are_refused() {
     assert!(!refused(&good, &results));
 }
 
+/// SEC-3: how long a packet can be that is copied is the client's to say, and counts as its memory.
+#[test]
+fn conc_5_what_long_queues_take_is_the_clients_and_limited() {
+    use nnhal_burst::queue::MAXIMUM_CAPACITY;
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { memory: 4 << 20, ..ClientLimits::default() });
+    let device = nnhal_reference::device();
+    let device = serve::Device::for_client(device, client.clone(), Default::default());
+    let notified = Notified::<common::Prepared>::new();
+    let model = v1_0::Model::from_canonical(&add_constant().model).unwrap();
+    assert_eq!(device.prepare_model(&model, Some(notified.clone())).unwrap(), NONE);
+    let model = notified.only().1.unwrap().newest();
+    let before = client.held(Holding::Memory);
+    let configure = |capacity| {
+        let (requests, results) = descriptors(&Connection::new(capacity).unwrap());
+        let callback = Some(Arc::new(Callback(|_: &[i32]| (FAILURE, vec![]))) as _);
+        model.configure_execution_burst(callback, &requests, &results).unwrap()
+    };
+    let (status, context) = configure(MAXIMUM_CAPACITY);
+    assert!(status == FAILURE && context.is_none());
+    assert_eq!(client.held(Holding::Memory), before);
+    let (status, context) = configure(QUEUE_CAPACITY);
+    assert!(status == NONE && client.held(Holding::Memory) > before);
+    drop(context);
+    let begin = std::time::Instant::now();
+    while client.held(Holding::Memory) > before {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(20), "it is not given back");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn burst_14_a_burst_has_no_deadline_and_no_loop_timeout() {
     /// Writes down with which options it is executed.

@@ -4,6 +4,7 @@ use crate::settings::Settings;
 use nnhal_aidl::serve::{Executions, Guest};
 use nnhal_hal::departure::Watch;
 use nnhal_hal::{Client, ClientGroup, Error, ErrorStatus};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fmt;
 use std::os::fd::AsFd;
@@ -221,18 +222,31 @@ impl Clients {
         let peer = Peer { uid: rsbinder::get_calling_uid(), pid };
         let refused = |error| Error::new(ErrorStatus::ResourceExhaustedTransient, error);
         let guest = Arc::clone(&self.enter(peer).map_err(refused)?.guest);
-        let (clients, gone) = (Arc::clone(self), Arc::clone(&guest));
-        match Watch::process(pid, move || clients.gone(&gone)) {
+        self.watch(peer, &guest)?;
+        Ok(guest)
+    }
+
+    /// Notices the end of a client's process.
+    ///
+    /// # Errors
+    /// It has ended already. Nothing else would say so any more, and its place would be taken for ever.
+    fn watch(self: &Arc<Self>, peer: Peer, guest: &Arc<Guest>) -> nnhal_hal::Result<()> {
+        let (clients, gone) = (Arc::clone(self), Arc::clone(guest));
+        match Watch::process(peer.pid, move || clients.gone(&gone)) {
             Ok(watch) => {
                 let mut connected = self.connected();
                 if let Some(client) = connected.get_mut(&peer) {
                     client.process = Some(Arc::new(watch));
                 }
             }
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {
+                self.gone(guest);
+                return Err(Error::failure(format!("{peer} has ended")));
+            }
             // Its callback's death says it then.
             Err(error) => tracing::debug!(%error, %peer, "a process cannot be observed"),
         }
-        Ok(guest)
+        Ok(())
     }
 
     /// A process has died.
@@ -358,6 +372,27 @@ mod tests {
         assert_eq!((clients.list().len(), clients.admitted(), clients.refused()), (1, 2, 2));
         let _again = admit(&clients, peer(1)).unwrap();
         assert!(!clients.list()[0].guest.client().has_left());
+    }
+
+    /// Over kernel binder a call may be looked at when its process has ended.
+    #[test]
+    fn sec_a_process_that_ended_before_it_was_noticed_takes_no_place() {
+        let clients = clients(Settings { clients: 1, ..Settings::default() });
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let ended = peer(i32::try_from(child.id()).unwrap());
+        for _ in 0..3 {
+            let guest = Arc::clone(&clients.enter(ended).unwrap().guest);
+            clients.watch(ended, &guest).unwrap_err();
+            assert!(guest.client().has_left() && clients.list().is_empty());
+        }
+        // Of others, and where it cannot be said, the place is kept.
+        for pid in [i32::try_from(std::process::id()).unwrap(), 0] {
+            let guest = Arc::clone(&clients.enter(peer(pid)).unwrap().guest);
+            clients.watch(peer(pid), &guest).unwrap();
+            assert_eq!(clients.list().len(), 1);
+            clients.gone(&guest);
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub struct Settings {
 
 impl Default for Settings {
     /// 1024 clients of up to 17 connections each, a quarter of the machine's memory for each client,
-    /// 64 bursts, 256 executions at a time, 256 prepared models, 1024 reusable executions, 4096 descriptors, ten minutes for
-    /// preparing a model; 16 times that for all, but three quarters of the machine's memory.
+    /// 64 bursts, 256 executions at a time, 256 prepared models, 1024 reusable executions, 4096 descriptors, 4096 outcomes of fenced
+    /// executions, ten minutes for preparing a model; 16 times that for all, but three quarters of the machine's memory.
     fn default() -> Self {
         let quarter = nnhal_hal::memory::machine_memory() / 4;
         let client = ClientLimits {
@@ -42,6 +42,7 @@ impl Default for Settings {
             prepared_models: 256,
             reusable_executions: 1024,
             descriptors: 4096,
+            fenced_outcomes: 4096,
             preparing: Duration::from_secs(600),
         };
         Self {
@@ -59,6 +60,7 @@ impl Default for Settings {
                 prepared_models: client.prepared_models * 16,
                 reusable_executions: client.reusable_executions * 16,
                 descriptors: client.descriptors * 16,
+                fenced_outcomes: client.fenced_outcomes * 16,
                 preparing: client.preparing,
             },
             users: None,
@@ -98,6 +100,7 @@ struct ForClient {
     prepared_models: Option<u64>,
     reusable_executions: Option<u64>,
     descriptors: Option<u64>,
+    fenced_outcomes: Option<u64>,
     preparing_seconds: Option<u64>,
 }
 
@@ -112,6 +115,7 @@ struct ForAll {
     prepared_models: Option<u64>,
     reusable_executions: Option<u64>,
     descriptors: Option<u64>,
+    fenced_outcomes: Option<u64>,
 }
 
 impl Settings {
@@ -154,6 +158,7 @@ impl Settings {
         set(&mut client.prepared_models, file.client.prepared_models);
         set(&mut client.reusable_executions, file.client.reusable_executions);
         set(&mut client.descriptors, file.client.descriptors);
+        set(&mut client.fenced_outcomes, file.client.fenced_outcomes);
         set(&mut client.preparing, file.client.preparing_seconds.map(Duration::from_secs));
         let all = &mut settings.all;
         set(&mut all.executions, file.all.executions);
@@ -164,6 +169,7 @@ impl Settings {
         set(&mut all.prepared_models, file.all.prepared_models);
         set(&mut all.reusable_executions, file.all.reusable_executions);
         set(&mut all.descriptors, file.all.descriptors);
+        set(&mut all.fenced_outcomes, file.all.fenced_outcomes);
         settings
     }
 }

@@ -49,8 +49,10 @@ pub struct Held {
     pub prepared_models: u64,
     /// Reusable executions.
     pub reusable_executions: u64,
-    /// Descriptors of memory that is kept.
+    /// Descriptors that are kept.
     pub descriptors: u64,
+    /// Fenced executions whose outcome can be asked for.
+    pub fenced_outcomes: u64,
     /// Executions that are going on.
     pub running: u64,
     /// Bursts.
@@ -79,6 +81,7 @@ impl Held {
             prepared_models: held(Holding::PreparedModels),
             reusable_executions: held(Holding::ReusableExecutions),
             descriptors: held(Holding::Descriptors),
+            fenced_outcomes: held(Holding::FencedOutcomes),
             running: held(Holding::Executions) + held(Holding::FencedExecutions),
             bursts: held(Holding::Bursts),
             buffers: held(Holding::Buffers),
@@ -138,7 +141,9 @@ pub fn metrics(status: &Status, executions: &Executions) -> String {
     gauge("refused_connections_total", "counter", "Connections refused.", status.refused);
     gauge("prepared_models", "gauge", "Prepared models.", status.all.prepared_models);
     gauge("reusable_executions", "gauge", "Reusable executions.", status.all.reusable_executions);
-    gauge("descriptors", "gauge", "Descriptors of memory kept.", status.all.descriptors);
+    gauge("descriptors", "gauge", "Descriptors kept.", status.all.descriptors);
+    let help = "Fenced executions whose outcome can be asked for.";
+    gauge("fenced_outcomes", "gauge", help, status.all.fenced_outcomes);
     gauge("running_executions", "gauge", "Executions going on.", status.all.running);
     gauge("bursts", "gauge", "Bursts.", status.all.bursts);
     gauge("buffers", "gauge", "Buffers.", status.all.buffers);

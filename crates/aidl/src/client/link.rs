@@ -1,5 +1,6 @@
 //! [`Link`]: a connection to a service, for as long as the service exists.
 
+use super::buffers::Buffers;
 use super::descriptors::{self, MOST_OVER_SOCKET};
 use crate::interface::nn::IDevice::IDevice;
 use crate::lines::Lines;
@@ -36,6 +37,7 @@ pub struct Link {
     version: Version,
     /// Where calls go over sockets.
     lines: Option<Arc<Lines>>,
+    buffers: Buffers,
     gone: AtomicBool,
 }
 
@@ -49,7 +51,13 @@ impl Link {
         let number = device.getInterfaceVersion().map_err(|status| error_of(method, &status))?;
         let version = Version::from_number(number)
             .ok_or_else(|| Error::failure(format!("{number} is no version of the interface")))?;
-        Ok(Self { device, version, lines, gone: AtomicBool::new(false) })
+        Ok(Self {
+            device,
+            version,
+            lines,
+            buffers: Buffers::default(),
+            gone: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn device(&self) -> &Strong<dyn IDevice> {
@@ -64,6 +72,10 @@ impl Link {
     pub(super) fn expect_descriptors(&self, found: usize) -> Result<()> {
         let most = if self.lines.is_some() { MOST_OVER_SOCKET } else { usize::MAX };
         descriptors::expect(found, most)
+    }
+
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
     }
 
     /// Whether the service was found to be gone.

@@ -10,6 +10,7 @@
 //!   works has an effect after that only.
 
 mod buffer;
+mod buffers;
 mod burst;
 mod checks;
 mod descriptors;

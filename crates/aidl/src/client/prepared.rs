@@ -1,5 +1,7 @@
 //! [`PreparedModel`]: a service's prepared model as a [`nnhal_hal::PreparedModel`].
 
+use super::buffer::discard;
+use super::buffers::Shared;
 use super::burst::Burst;
 use super::checks::Checks;
 use super::fenced::launched;
@@ -14,18 +16,48 @@ use nn::ExecutionResult::ExecutionResult;
 use nn::IExecution::IExecution;
 use nn::IPreparedModel::IPreparedModel;
 use nnhal_hal::{
-    Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model,
-    Request, SyncFence,
+    Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
+    LaunchedRequest, Model, Request, RequestMemoryPool, SyncFence,
 };
 use rsbinder::Strong;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A service's prepared model.
+#[derive(Clone)]
 pub(super) struct PreparedModel {
     checks: Checks,
     interface: Strong<dyn IPreparedModel>,
-    reusables: Reusables,
+    reusables: Arc<Reusables>,
+}
+
+/// A request that was launched, with the buffers that it names: the service learns of it when it is executed, and has let go of
+/// those by then that nothing of this process holds.
+struct Launched {
+    model: PreparedModel,
+    request: Request,
+    buffers: Vec<Arc<Shared>>,
+}
+
+impl LaunchedRequest for Launched {
+    fn execute(&self, options: &ExecutionOptions) -> Result<Execution, ExecutionError> {
+        nnhal_hal::PreparedModel::execute(&self.model, &self.request, options)
+    }
+
+    fn discard_outputs(&self) {
+        let pools = &self.request.pools;
+        let written = self.request.outputs.iter().filter(|output| !output.has_no_value);
+        for output in written {
+            let Some(RequestMemoryPool::Token(token)) =
+                pools.get(output.location.pool_index as usize)
+            else {
+                continue;
+            };
+            for buffer in self.buffers.iter().filter(|buffer| buffer.token == *token) {
+                discard(self.model.checks.link(), buffer);
+            }
+        }
+    }
 }
 
 /// What the client knows of a prepared model itself.
@@ -54,7 +86,7 @@ impl PreparedModel {
         known: Known<'_>,
     ) -> Self {
         let checks = Checks::new(link, known.model, known.version);
-        Self { checks, interface, reusables: Reusables::default() }
+        Self { checks, interface, reusables: Arc::default() }
     }
 
     /// The service's object, if it is one of this connection (contract: ALLOC-2).
@@ -134,6 +166,16 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         let execution = link.call("createReusableExecution", make)?;
         reusables.keep(Key::of(request, &ExecutionOptions::default()), execution);
         Ok(())
+    }
+
+    fn launch(&self, request: &Request) -> nnhal_hal::Result<Option<Box<dyn LaunchedRequest>>> {
+        let buffers = self.checks.link().buffers().named(request);
+        nnhal_hal::PreparedModel::check_request(self, request)?;
+        if buffers.is_empty() {
+            return Ok(None);
+        }
+        let launched = Launched { model: self.clone(), request: request.clone(), buffers };
+        Ok(Some(Box::new(launched)))
     }
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn nnhal_hal::Burst>> {

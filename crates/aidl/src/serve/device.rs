@@ -33,10 +33,11 @@ use nn::NumberOfCacheFiles::NumberOfCacheFiles;
 use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nn::TokenValuePair::TokenValuePair;
+use nnhal_hal::background::NotRun;
 use nnhal_hal::client::Holding;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Error, ExecutionPreference, Model,
-    PrepareOptions, Priority, Support,
+    BufferDescription, CacheFilesNeeded, CacheToken, CacheTrust, Deadline, Error,
+    ExecutionPreference, Model, PrepareOptions, Priority, Support,
 };
 use nnhal_hidl::Handle;
 use nnhal_hidl::checks::{self, Outputs};
@@ -85,7 +86,7 @@ impl Device {
     fn prepare<W: FnOnce() -> nnhal_hal::Result<Arc<Prepared>> + Send + 'static>(
         &self,
         callback: &Callback,
-        look: impl FnOnce(Arc<Guest>, Notified) -> nnhal_hal::Result<(Priority, W)>,
+        look: impl FnOnce(Arc<Guest>, Notified) -> nnhal_hal::Result<(Priority, Option<Deadline>, W)>,
     ) -> BinderResult<()> {
         let guests = &self.0.guests;
         let notified = guests.notified();
@@ -93,10 +94,10 @@ impl Device {
         let looked = guarded(|| {
             let guest = guests.find()?;
             guests.meet(&guest, &callback.as_binder());
-            let (priority, work) = look(Arc::clone(&guest), notified)?;
-            Ok((guest, priority, work))
+            let (priority, deadline, work) = look(Arc::clone(&guest), notified)?;
+            Ok((guest, priority, deadline, work))
         });
-        let (guest, priority, work) = match looked {
+        let (guest, priority, deadline, work) = match looked {
             Ok(looked) => looked,
             Err(error) => return preparation.deliver(Err(error)),
         };
@@ -104,8 +105,14 @@ impl Device {
             Notified::InTheCall => preparation.deliver(guarded(work)),
             Notified::Later => {
                 references::count(&callback.as_binder());
-                let task = move || drop(preparation.deliver(guarded(work)));
-                let spawned = guest.tasks().spawn(Kind::Preparing, priority, task);
+                let task = move |not_run: Option<NotRun>| {
+                    let outcome = match not_run {
+                        None => guarded(work),
+                        Some(why) => Err(why.into()),
+                    };
+                    drop(preparation.deliver(outcome));
+                };
+                let spawned = guest.tasks().spawn_until(Kind::Preparing, priority, deadline, task);
                 // The callback has got the same, from what was to be run.
                 spawned.map_err(|error| Answer::Launch.refuse(&Error::failure(error)))
             }
@@ -155,12 +162,13 @@ impl Device {
                 // It says whether the model is valid, which the call answers. What cannot be run is for the callback.
                 origin.device.supported_operations(&model, origin.hal())?;
             }
+            let deadline = options.deadline;
             let work = move || {
                 let prepared = origin.device.prepare_model(&model, origin.hal(), options)?;
                 let outputs = Outputs::of(Some(&model));
                 Ok(Prepared::new(origin, guest, prepared, outputs, held))
             };
-            Ok((priority, work))
+            Ok((priority, deadline, work))
         })
     }
 }
@@ -346,13 +354,14 @@ impl IDevice for Device {
             if notified == Notified::Later {
                 origin.device.check_cache(&options)?;
             }
+            let deadline = options.deadline;
             let work = move || {
                 let prepared = origin.device.prepare_model_from_cache(options)?;
                 let outputs = Outputs::of(None::<&Model>);
                 Ok(Prepared::new(origin, guest, prepared, outputs, held))
             };
-            // Which one the model has is in the files.
-            Ok((Priority::Medium, work))
+            // Which priority the model has is in the files.
+            Ok((Priority::Medium, deadline, work))
         })
     }
 

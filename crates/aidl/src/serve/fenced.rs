@@ -7,6 +7,7 @@ use crate::interface::nn;
 use nn::ErrorStatus::ErrorStatus as WireStatus;
 use nn::IFencedExecutionCallback::IFencedExecutionCallback;
 use nn::Timing::Timing as WireTiming;
+use nnhal_hal::client::Held;
 use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::fence::FenceState;
 use nnhal_hal::{Error, ErrorStatus, SyncFence, Timing};
@@ -33,6 +34,8 @@ pub(super) fn fences(descriptors: &[ParcelFileDescriptor]) -> nnhal_hal::Result<
 pub(super) struct Info {
     pub(super) info: Box<dyn FencedExecutionInfo>,
     pub(super) origin: Arc<Origin>,
+    /// Counts it for as long as the client has it.
+    pub(super) _held: Held,
 }
 
 impl Interface for Info {}

@@ -10,7 +10,8 @@
 //! - **A guest pays.** Everything that a client makes counts as its own and is limited ([`nnhal_hal::Client`]); what
 //!   it leaves behind is released when its objects are, and [`nnhal_hal::Client::leave`] ends its work at
 //!   once.
-//! - **Hints are ignored.** No hint has a meaning here, and the files ask to ignore those.
+//! - **Hints reach the device** (version 4), which ignores those that it does not know, as the files ask. A token that is given twice
+//!   is refused.
 //!
 //! An error is a service-specific code with the reason as text, at most 2000 bytes of it.
 

@@ -143,11 +143,13 @@ impl Prepared {
             self.expect_own_tokens(request)?;
             let fences = fenced::fences(wait_for)?;
             let (options, duration) = (mode.options(deadline)?, clock::duration(duration)?);
+            let held = self.guest.client().hold(Holding::FencedOutcomes, 1)?;
             let fenced = self.model.execute_fenced(request, &fences, &options, duration)?;
             let fence = fenced.sync_fence.as_ref().map(crate::convert::to_parcel).transpose()?;
             let callback = BnFencedExecutionCallback::new_binder(Info {
                 info: fenced.info,
                 origin: Arc::clone(&self.origin),
+                _held: held,
             });
             Ok(FencedExecutionResult { callback: Some(callback), syncFence: fence })
         });

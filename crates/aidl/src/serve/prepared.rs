@@ -15,8 +15,8 @@ use nn::IBurst::{BnBurst, IBurst};
 use nn::IExecution::{BnExecution, IExecution};
 use nn::IPreparedModel::IPreparedModel;
 use nn::Request::Request as WireRequest;
+use nnhal_hal::Error;
 use nnhal_hal::client::Holding;
-use nnhal_hal::{Error, RequestMemoryPool};
 use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
 use std::sync::Arc;
 
@@ -95,12 +95,8 @@ impl IPreparedModel for PreparedModel {
             let held = client.hold(Holding::ReusableExecutions, 1)?;
             let (request, mode) = (request_alone(request)?, Mode::configured(config)?);
             self.0.expect_own_tokens(&request)?;
-            self.0.model().check_request(&request)?;
-            for pool in &request.pools {
-                if let RequestMemoryPool::Memory(memory) = pool {
-                    memory.kept_by(client)?;
-                }
-            }
+            self.0.model().check_kept_request(&request)?;
+            request.kept_by(client)?;
             Ok(Reusable::new(Arc::clone(&self.0), request, mode, held))
         });
         let made = made.map_err(|error: Error| Answer::Launch.refuse(&error))?;

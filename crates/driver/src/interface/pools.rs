@@ -10,6 +10,17 @@ use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemory
 use nnhal_ops::Shape;
 use std::sync::Arc;
 
+/// When what a buffer holds is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// At once.
+    Now,
+    /// When the fences of an execution have signalled.
+    AfterFences,
+    /// By executions of a request that is kept.
+    Whenever,
+}
+
 /// The pools of a request, and what has been bound of them.
 pub(super) struct Pools<'a> {
     pools: &'a [RequestMemoryPool],
@@ -18,6 +29,9 @@ pub(super) struct Pools<'a> {
     /// The memory that outputs are in and that has to be flushed, each once.
     written: Vec<MemoryView>,
     buffers: Vec<Arc<ManagedBuffer>>,
+    /// Whether a buffer that a kept request reads holds nothing yet. If that is still so when the request is executed, it is said
+    /// before any contradiction between shapes (contract: DBUF-8).
+    awaits_value: bool,
 }
 
 /// The place of an argument.
@@ -52,7 +66,7 @@ impl<'a> Pools<'a> {
                 },
             }
         }
-        Ok(Self { pools, named, written: Vec::new(), buffers: Vec::new() })
+        Ok(Self { pools, named, written: Vec::new(), buffers: Vec::new(), awaits_value: false })
     }
 
     /// The pool that an argument names (contract: REQ-3).
@@ -111,9 +125,8 @@ impl<'a> Pools<'a> {
         Ok(region)
     }
 
-    /// The value that a buffer holds, with its dimensions; `None` for an execution that still waits
-    /// (`may_wait`): what the buffer holds now, if anything, is not what will be read. `shape` is
-    /// what model and request say (contract: DBUF-2 to DBUF-4).
+    /// The value that a buffer holds, with its dimensions; `None` for an execution that still waits: what the buffer holds now, if
+    /// anything, is not what will be read. `shape` is what model and request say (contract: DBUF-2 to DBUF-4).
     pub(super) fn read_buffer(
         &mut self,
         subject: Subject,
@@ -121,15 +134,17 @@ impl<'a> Pools<'a> {
         buffer: Arc<ManagedBuffer>,
         role: Role,
         shape: &Shape,
-        may_wait: bool,
+        read: Read,
     ) -> Result<Option<(Shape, Region)>, RequestError> {
         expect_whole_and_role(subject, argument, &buffer, role)?;
         self.buffers.push(Arc::clone(&buffer));
-        if may_wait {
+        if read != Read::Now {
+            self.awaits_value |= read == Read::Whenever && buffer.content().is_none();
             // No value will ever contradict the dimensions that it was allocated with.
             let expected = buffer.shape().clone();
             return match shape.merge(&expected) {
                 Some(_) => Ok(None),
+                None if self.awaits_value => Ok(None),
                 None => Err(RequestError::BufferShape { subject, found: shape.clone(), expected }),
             };
         }
@@ -166,7 +181,11 @@ impl<'a> Pools<'a> {
         let expected = buffer.shape().clone();
         let combined = shape.merge(&expected);
         self.buffers.push(Arc::clone(buffer));
-        combined.ok_or(RequestError::BufferShape { subject, found: shape.clone(), expected })
+        match combined {
+            Some(combined) => Ok(combined),
+            None if self.awaits_value => Ok(expected),
+            None => Err(RequestError::BufferShape { subject, found: shape.clone(), expected }),
+        }
     }
 
     /// The memory that outputs are in and that has to be flushed.

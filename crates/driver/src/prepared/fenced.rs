@@ -58,7 +58,12 @@ pub(crate) fn launch(
         return Err(EngineError::from(interruption).into());
     }
 
-    let held = prepared.client().hold(Holding::FencedExecutions, 1)?;
+    let client = prepared.client();
+    let held = client.hold(Holding::FencedExecutions, 1)?;
+    // Of fences that never signal it never ends.
+    request.kept_by(&client)?;
+    let fences = u64::try_from(unsignalled.len()).unwrap_or(u64::MAX);
+    let fences = client.hold(Holding::Descriptors, fences)?;
     let (signal, fence) = SyncFence::pair()?;
     let info = Arc::new(Info::default());
     let task = Task {
@@ -71,7 +76,7 @@ pub(crate) fn launch(
         called,
         outcome: Arc::clone(&info),
         signal,
-        held,
+        held: [held, fences],
     };
     prepared.shared().pending.start(task, unsignalled)?;
     if prepared.shared().ends_before_it_returns.load(Ordering::Relaxed) {
@@ -135,7 +140,8 @@ pub(crate) struct Task {
     called: Instant,
     outcome: Arc<Info>,
     signal: FenceSignal,
-    held: Held,
+    /// Itself, and the fences that it waits for.
+    held: [Held; 2],
 }
 
 /// Executions with the same claim to be run.

@@ -308,6 +308,13 @@ impl PreparedModel for Prepared {
         })
     }
 
+    fn check_kept_request(&self, request: &Request) -> nnhal_hal::Result<()> {
+        guarded(|| {
+            self.0.interface.bind(request, UsedFor::KeptRequest)?;
+            Ok(())
+        })
+    }
+
     fn launch(&self, request: &Request) -> nnhal_hal::Result<Option<Box<dyn LaunchedRequest>>> {
         guarded(|| {
             let kept = self.0.interface.keep_buffers(request);

@@ -7,10 +7,15 @@ use crate::fmq::MQDescriptor;
 use crate::transport::{Return, TransportError};
 use crate::v1_2::{IBurstCallback, IBurstContext};
 use nnhal_burst::{BurstContext, BurstServer, MessageQueue};
+use nnhal_hal::client::Holding;
 use nnhal_hal::{Error, ErrorStatus, Memory};
 use std::sync::Arc;
 
-/// Begins a burst (contract: BURST-1).
+/// Bytes that a datum of a queue can take here: those that it has there, and what is made of it.
+const BYTES_OF_DATUM: u64 = 128;
+
+/// Begins a burst (contract: BURST-1). The client says how long its queues are, so that what a packet of that length takes counts
+/// as its own.
 pub(super) fn configure(
     model: Arc<dyn nnhal_hal::PreparedModel>,
     callback: Option<Arc<dyn IBurstCallback>>,
@@ -24,7 +29,12 @@ pub(super) fn configure(
         };
         let requests = MessageQueue::open(duplicated(requests)?)?;
         let results = MessageQueue::open(duplicated(results)?)?;
-        BurstServer::new(model, Arc::new(Callback(callback)), requests, results)
+        let data = (requests.capacity() as u64).saturating_add(results.capacity() as u64);
+        let bytes = data.saturating_mul(BYTES_OF_DATUM);
+        let held = model.client().hold(Holding::Memory, bytes)?;
+        let callback = Arc::new(Callback(callback));
+        // The burst may go on for a while when the client lets go of it.
+        BurstServer::with_end(model, callback, requests, results, move || drop(held))
     });
     match server {
         Ok(server) => (NONE, Some(Arc::new(Context(server)))),

@@ -15,6 +15,7 @@ use crate::transport::Return;
 use crate::v1_2::CacheToken;
 use crate::v1_3::{IBuffer, OptionalTimePoint};
 use crate::{v1_0, v1_1, v1_2, v1_3};
+use nnhal_hal::background::NotRun;
 use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Client, Deadline, DeviceStatus, Error,
@@ -136,10 +137,13 @@ impl Device {
             Ok(checked) => checked,
             Err(error) => return preparation.deliver(Err(error)),
         };
-        let priority = options.priority;
+        let (priority, deadline) = (options.priority, options.deadline);
         let origin = Arc::clone(&self.origin);
-        let task = move || {
-            let prepared = guarded(|| origin.device.prepare_model(&model, version, options));
+        let task = move |not_run: Option<NotRun>| {
+            let prepared = match not_run {
+                None => guarded(|| origin.device.prepare_model(&model, version, options)),
+                Some(why) => Err(why.into()),
+            };
             let outputs = Outputs::of(Some(&model));
             // Before the client is notified: its memory is its own again.
             drop(model);
@@ -148,7 +152,7 @@ impl Device {
                     .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
             );
         };
-        self.origin.spawn(Kind::Preparing, priority, task)
+        self.origin.spawn(Kind::Preparing, priority, deadline, task)
     }
 
     /// Counts a model that is about to be prepared, until it is gone.
@@ -213,18 +217,21 @@ impl Device {
             Ok(options) => options,
             Err(error) => return preparation.deliver(Err(error)),
         };
-        // Which one the model has is in the files.
-        let priority = Priority::Medium;
+        // Which priority the model has is in the files.
+        let (priority, deadline) = (Priority::Medium, options.deadline);
         let origin = Arc::clone(&self.origin);
-        let task = move || {
-            let loaded = guarded(|| origin.device.prepare_model_from_cache(options));
+        let task = move |not_run: Option<NotRun>| {
+            let loaded = match not_run {
+                None => guarded(|| origin.device.prepare_model_from_cache(options)),
+                Some(why) => Err(why.into()),
+            };
             let outputs = Outputs::of(None);
             preparation.deliver(
                 loaded
                     .map(|prepared| PreparedModel::new(origin, prepared, outputs, priority, held)),
             );
         };
-        self.origin.spawn(Kind::Preparing, priority, task)
+        self.origin.spawn(Kind::Preparing, priority, deadline, task)
     }
 }
 

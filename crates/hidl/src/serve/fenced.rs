@@ -8,6 +8,7 @@ use crate::handle::Handle;
 use crate::transport::Return;
 use crate::v1_2::Timing;
 use crate::v1_3::IFencedExecutionCallback;
+use nnhal_hal::client::Held;
 use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::fence::FenceState;
 use nnhal_hal::{Error, SyncFence};
@@ -55,11 +56,15 @@ pub(super) fn handle_of(fence: Option<&SyncFence>) -> nnhal_hal::Result<Handle> 
 }
 
 /// What becomes of a fenced execution.
-pub(super) struct Info(pub(super) Box<dyn FencedExecutionInfo>);
+pub(super) struct Info {
+    pub(super) info: Box<dyn FencedExecutionInfo>,
+    /// Counts it for as long as the client has it.
+    pub(super) _held: Held,
+}
 
 impl IFencedExecutionCallback for Info {
     fn get_execution_info(&self) -> Return<(i32, Timing, Timing)> {
-        Ok(match guarded(|| self.0.get()) {
+        Ok(match guarded(|| self.info.get()) {
             Ok((launched, fenced)) => (NONE, consistent(launched), consistent(fenced)),
             Err(error) => (Answer::FencedInfo.refuse(&error), Timing::NONE, Timing::NONE),
         })

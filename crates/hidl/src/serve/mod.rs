@@ -37,8 +37,9 @@ pub use prepared::PreparedModel;
 pub use tokens::{Given, Tokens};
 
 use crate::tasks::{Kind, Tasks};
+use nnhal_hal::background::NotRun;
 use nnhal_hal::client::Holding;
-use nnhal_hal::{Client, Error, HalVersion, Priority};
+use nnhal_hal::{Client, Deadline, Error, HalVersion, Priority};
 use status::{Answer, NONE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,8 +71,15 @@ impl Origin {
     }
 
     /// Does something in the background, and answers a launch. A task that cannot be started is
-    /// dropped, and its callback with it, so that the client is notified as well (contract: PREP-4).
-    fn spawn(&self, kind: Kind, priority: Priority, task: impl FnOnce() + Send + 'static) -> i32 {
+    /// dropped, and its callback with it, so that the client is notified as well (contract: PREP-4). One that still waits for a
+    /// thread at the deadline is given the reason to notify the client of.
+    fn spawn(
+        &self,
+        kind: Kind,
+        priority: Priority,
+        deadline: Option<Deadline>,
+        task: impl FnOnce(Option<NotRun>) + Send + 'static,
+    ) -> i32 {
         let held = match self.client.hold(Holding::Tasks, 1) {
             Ok(held) => held,
             Err(refused) => {
@@ -79,11 +87,11 @@ impl Origin {
                 return Answer::Plain.refuse(&Error::failure(refused));
             }
         };
-        let counted = move || {
+        let counted = move |not_run: Option<NotRun>| {
             let _held = held;
-            task();
+            task(not_run);
         };
-        match self.tasks.spawn(kind, priority, counted) {
+        match self.tasks.spawn_until(kind, priority, deadline, counted) {
             Ok(()) => NONE,
             Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
         }

@@ -15,6 +15,7 @@ use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use crate::{v1_0, v1_2, v1_3};
+use nnhal_hal::background::NotRun;
 use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::{
     Client, Error, Execution, ExecutionError, ExecutionOptions, HalVersion, MeasureTiming,
@@ -36,8 +37,8 @@ pub struct PreparedModel {
 struct Checked {
     model: Arc<dyn nnhal_hal::PreparedModel>,
     outputs: Outputs,
-    /// Bursts and executions have the model as well.
-    _held: Held,
+    /// Bursts and executions have the model as well. Whose it is the service says, not the device, which may know of no clients.
+    held: Held,
 }
 
 impl nnhal_hal::PreparedModel for Checked {
@@ -50,7 +51,7 @@ impl nnhal_hal::PreparedModel for Checked {
     }
 
     fn client(&self) -> Client {
-        self.model.client()
+        self.held.client().clone()
     }
 }
 
@@ -62,7 +63,7 @@ impl PreparedModel {
         priority: Priority,
         held: Held,
     ) -> Arc<Self> {
-        let checked = Arc::new(Checked { model: Arc::clone(&model), outputs, _held: held });
+        let checked = Arc::new(Checked { model: Arc::clone(&model), outputs, held });
         Arc::new(Self { origin, model, checked, priority })
     }
 
@@ -96,20 +97,23 @@ impl PreparedModel {
         let checked = guarded(|| {
             let (request, options) = self.with_own_tokens(arguments()?)?;
             let launched = self.model.launch(&request)?;
+            // It may wait for long.
+            request.kept_by(&self.origin.client)?;
             Ok((request, launched, options))
         });
         let (request, launched, options) = match checked {
             Ok(checked) => checked,
             Err(error) => return running.refuse(&error),
         };
-        let model = Arc::clone(&self.checked);
-        let task = move || {
+        let (model, deadline) = (Arc::clone(&self.checked), options.deadline);
+        let task = move |not_run: Option<NotRun>| {
             let measurement = Measurement { wanted: options.measure, since };
-            let result = guarded(|| match &launched {
-                Some(launched) => {
+            let result = guarded(|| match (not_run, &launched) {
+                (Some(why), _) => Err(Error::from(why).into()),
+                (None, Some(launched)) => {
                     model.outputs.check("execute", &request, launched.execute(&options))
                 }
-                None => model.execute(&request, &options),
+                (None, None) => model.execute(&request, &options),
             });
             if result.is_err() {
                 // Also if the request has turned wrong since it was launched (contract: BUF-1).
@@ -127,7 +131,7 @@ impl PreparedModel {
             let outcome = Outcome::of(running.version(), result, measurement);
             running.deliver(outcome);
         };
-        self.origin.spawn(Kind::Executing, self.priority, task)
+        self.origin.spawn(Kind::Executing, self.priority, deadline, task)
     }
 
     /// Runs an execution (contract: SYNC-1, SYNC-2).
@@ -287,11 +291,13 @@ impl v1_3::IPreparedModel for PreparedModel {
             let (request, options) = self.with_own_tokens(arguments)?;
             let duration = duration.to_canonical()?;
             let fences = fences(wait_for)?;
+            let held = self.origin.client.hold(Holding::FencedOutcomes, 1)?;
             let fenced = self.model.execute_fenced(&request, &fences, &options, duration)?;
-            Ok((handle_of(fenced.sync_fence.as_ref())?, fenced.info))
+            let info = Info { info: fenced.info, _held: held };
+            Ok((handle_of(fenced.sync_fence.as_ref())?, info))
         });
         Ok(match launched {
-            Ok((fence, info)) => (NONE, fence, Some(Arc::new(Info(info)))),
+            Ok((fence, info)) => (NONE, fence, Some(Arc::new(info))),
             Err(error) => (Answer::Launch(HalVersion::V1_3).refuse(&error), Handle::NULL, None),
         })
     }

@@ -455,6 +455,91 @@ fn conc_5_descriptors_of_a_models_pools_are_the_clients_and_limited() {
     assert_eq!((status, notified.only().0), (INVALID, INVALID));
 }
 
+/// Also where the device knows nothing of clients, as one of another process does.
+#[test]
+fn conc_5_bursts_are_the_clients_and_end_when_it_leaves_whatever_the_device() {
+    use nnhal_burst::{Connection, QUEUE_CAPACITY};
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    struct Gives;
+    impl v1_2::IBurstCallback for Gives {
+        fn get_memories(&self, _: &[i32]) -> Return<(i32, Vec<HidlMemory>)> {
+            Ok((FAILURE, vec![]))
+        }
+    }
+    let client = Client::new("test", ClientLimits { bursts: 1, ..ClientLimits::default() });
+    let device = Arc::new(Stub::new());
+    let device = serve::Device::for_client(device, client.clone(), Limits::default());
+    let model = prepared(&device, &add_constant().model);
+    let connection = Connection::new(QUEUE_CAPACITY).unwrap();
+    let requests = connection.requests().descriptor().unwrap().into();
+    let results = connection.results().descriptor().unwrap().into();
+    let configure =
+        || model.configure_execution_burst(Some(Arc::new(Gives)), &requests, &results).unwrap();
+    let (status, context) = configure();
+    assert_eq!((status, client.held(Holding::Bursts)), (NONE, 1));
+    let (refused, none) = configure();
+    assert!(refused == FAILURE && none.is_none());
+    client.leave();
+    let context = context.unwrap();
+    wait_until(|| context.ping().is_err() && client.held(Holding::Bursts) == 0);
+}
+
+/// SEC-3: so are those of executions that wait or run when their call has returned.
+#[test]
+fn conc_5_descriptors_of_asynchronous_executions_are_the_clients_and_limited() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { descriptors: 2, ..ClientLimits::default() });
+    let device = nnhal_reference::device();
+    let device = serve::Device::for_client(device, client.clone(), Limits::default());
+    let model = prepared(&device, &endless().model);
+    let request: v1_3::Request = to(&endless().request());
+    let fifteen = OptionalTimeoutDuration::Nanoseconds(15_000_000_000);
+    let mut begun = Vec::new();
+    for expected in [NONE, NONE, EXHAUSTED] {
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
+        let status = model.execute_1_3(&request, NO, NO_DEADLINE, fifteen, callback).unwrap();
+        assert_eq!(status, expected);
+        begun.push(notified);
+    }
+    let refused = begun.pop().unwrap();
+    assert_eq!(refused.only(), (EXHAUSTED, Some((vec![], Timing::NONE))));
+    assert_eq!((client.held(Holding::Descriptors), client.held(Holding::Tasks)), (2, 2));
+    client.leave();
+    for notified in begun {
+        assert_eq!(notified.only().0, FAILURE);
+    }
+    wait_until(|| client.held(Holding::Descriptors) == 0);
+}
+
+/// SEC-3: what says how a fenced execution ended is there until the client lets go of it.
+#[test]
+fn conc_5_outcomes_of_fenced_executions_are_the_clients_and_limited() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let limits = ClientLimits { fenced_outcomes: 2, ..ClientLimits::default() };
+    let client = Client::new("test", limits);
+    let device = nnhal_reference::device();
+    let device = serve::Device::for_client(device, client.clone(), Limits::default());
+    let sample = add_constant();
+    let model = prepared(&device, &sample.model);
+    let launch = |room: usize| {
+        let request = to(&sample.request_with_room(room));
+        model.execute_fenced(&request, &[], NO, NO_DEADLINE, NO_DURATION, NO_DURATION).unwrap()
+    };
+    let kept = [launch(8), launch(8)].map(|(status, _, callback)| {
+        assert_eq!(status, NONE);
+        callback.unwrap()
+    });
+    wait_until(|| kept.iter().all(|callback| callback.get_execution_info().unwrap().0 == NONE));
+    assert_eq!(client.held(Holding::FencedExecutions), 0);
+    let (status, fence, callback) = launch(8);
+    assert!(status == EXHAUSTED && fence.is_null() && callback.is_none());
+    drop(kept);
+    // What is refused has none.
+    assert_eq!((launch(7).0, client.held(Holding::FencedOutcomes)), (INVALID, 0));
+    assert_eq!(launch(8).0, NONE);
+}
+
 /// The service's limit to the time of a preparation holds for each method, also where none is asked for.
 #[test]
 fn qos_2_a_preparation_ends_at_the_earlier_of_what_it_asks_and_what_its_client_may() {
@@ -555,6 +640,59 @@ fn prep_4_a_task_that_cannot_be_started_is_notified_and_returned() {
     for (status, notified) in all {
         assert_eq!(notified.only().0, status);
     }
+}
+
+/// Also what still waits for a thread then.
+#[test]
+fn qos_3_what_waits_is_given_up_at_its_deadline() {
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    *held.0.lock().unwrap() = true;
+    let limits = Limits { threads: 1, ..Limits::default() };
+    let soon = || {
+        let soon = Deadline::after(Duration::from_millis(50));
+        OptionalTimePoint::NanosecondsSinceEpoch(soon.nanoseconds_since_epoch())
+    };
+    let device = serve::Device::with_limits(Arc::new(stub), limits);
+    let model: v1_3::Model = to(&add_constant().model);
+    let prepare = |deadline| {
+        let notified = Notified::<Prepared>::new();
+        let callback = Some(notified.clone() as _);
+        let status = device
+            .prepare_model_1_3(&model, FAST, MEDIUM, deadline, &[], &[], &TOKEN, callback)
+            .unwrap();
+        assert_eq!(status, NONE);
+        notified
+    };
+    let first = prepare(NO_DEADLINE);
+    assert!(is_missed(prepare(soon()).only().0));
+    let loaded = Notified::<Prepared>::new();
+    let callback = Some(loaded.clone() as _);
+    let status = device
+        .prepare_model_from_cache_1_3(soon(), &files(1), &files(2), &TOKEN, callback)
+        .unwrap();
+    assert!(status == NONE && is_missed(loaded.only().0));
+    assert_eq!(first.count(), 0);
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    assert_eq!(first.only().0, NONE);
+
+    let device = serve::Device::with_limits(nnhal_reference::device(), limits);
+    let model = prepared(&device, &endless().model);
+    let request: v1_3::Request = to(&endless().request());
+    let execute = |deadline, seconds: u64| {
+        let timeout = OptionalTimeoutDuration::Nanoseconds(seconds * 1_000_000_000);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
+        let status = model.execute_1_3(&request, NO, deadline, timeout, callback).unwrap();
+        assert_eq!(status, NONE);
+        notified
+    };
+    let first = execute(NO_DEADLINE, 5);
+    let (status, answer) = execute(soon(), 15).only();
+    assert!(is_missed(status) && answer == Some((vec![], Timing::NONE)));
+    assert_eq!(first.count(), 0, "it goes on");
+    assert!(is_missed(first.only().0));
 }
 
 #[test]

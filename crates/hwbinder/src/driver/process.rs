@@ -1,6 +1,7 @@
 //! [`Process`]: this process as a binder device sees it.
 
 use super::locals::Locals;
+use super::notices::Notices;
 use super::protocol::{Transaction, command};
 use super::system::Device;
 use crate::error::Error;
@@ -9,7 +10,7 @@ use crate::parcel::{Memory, Parcel, Resolve};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// This process as a binder device sees it: what it offers, what it uses, the threads that are called.
@@ -20,8 +21,7 @@ pub struct Process {
     pub(super) device: Device,
     pub(super) locals: Locals,
     remotes: Mutex<HashMap<u32, Weak<Remote>>>,
-    deaths: Mutex<HashMap<u64, Weak<Remote>>>,
-    next_cookie: AtomicU64,
+    notices: Mutex<Notices<Remote>>,
     pub(super) threads: AtomicUsize,
     pub(super) most_threads: usize,
 }
@@ -37,8 +37,7 @@ impl Process {
             device,
             locals: Locals::default(),
             remotes: Mutex::default(),
-            deaths: Mutex::default(),
-            next_cookie: AtomicU64::new(1),
+            notices: Mutex::default(),
             threads: AtomicUsize::new(0),
             most_threads,
         }
@@ -91,11 +90,8 @@ impl Process {
     /// Lets go of an object of another process: of one `Remote`, each of which has acquired it once.
     pub(super) fn release(&self, remote: &Remote) {
         if let Some(cookie) = remote.cookie() {
-            locked(&self.deaths).remove(&cookie);
-            self.command(
-                command::CLEAR_DEATH_NOTIFICATION,
-                &handle_cookie(remote.handle(), cookie),
-            );
+            let mut notices = locked(&self.notices);
+            notices.clear(remote.handle(), cookie, |code, content| self.command(code, content));
         }
         let mut remotes = locked(&self.remotes);
         // There may be another `Remote` of that number by now.
@@ -108,25 +104,18 @@ impl Process {
 
     /// Asks to be notified when an object's process ends. Returns what the notice will name.
     pub(super) fn request_death_notice(&self, remote: &Arc<Remote>) -> u64 {
-        let cookie = self.next_cookie.fetch_add(1, Ordering::Relaxed);
-        locked(&self.deaths).insert(cookie, Arc::downgrade(remote));
-        self.command(command::REQUEST_DEATH_NOTIFICATION, &handle_cookie(remote.handle(), cookie));
-        cookie
+        let mut notices = locked(&self.notices);
+        notices.request(remote.handle(), remote, |code, content| self.command(code, content))
     }
 
     /// An object's process has ended.
     pub(super) fn died(&self, cookie: u64) {
-        let remote = locked(&self.deaths).get(&cookie).and_then(Weak::upgrade);
+        let remote = locked(&self.notices).find(cookie);
         if let Some(remote) = remote {
             remote.died();
         }
         self.command(command::DEAD_BINDER_DONE, &cookie.to_le_bytes());
     }
-}
-
-/// `struct binder_handle_cookie`, which is packed.
-fn handle_cookie(handle: u32, cookie: u64) -> Vec<u8> {
-    handle.to_le_bytes().into_iter().chain(cookie.to_le_bytes()).collect()
 }
 
 /// A buffer that the kernel has returned and that is given back when this is dropped.

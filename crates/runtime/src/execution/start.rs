@@ -65,7 +65,8 @@ impl Execution {
         Ok(event)
     }
 
-    /// Runs it once all dependencies have ended, and returns an event with a sync fence. The execution
+    /// Runs it once all dependencies have ended, and returns an event with a sync fence. A dependency that fails fails it too; one
+    /// without a fence is waited for here. (Android's runtime ignores what became of that one, against its header.) The execution
     /// has ended when somebody has waited for that event, not before.
     /// `timeout_after_dependencies` is how long it may take from then on, in nanoseconds; 0: as long
     /// as it takes.
@@ -86,7 +87,13 @@ impl Execution {
         for dependency in dependencies {
             match dependency.sync_fence() {
                 Some(fence) => fences.push(fence.clone()),
-                None => dependency.wait()?,
+                None => {
+                    if let Err(error) = dependency.wait() {
+                        // It ends as it does for a fence that has failed already.
+                        self.start(Start::Fenced)?;
+                        return self.give_up(error);
+                    }
+                }
             }
         }
         let started = self.start(Start::Fenced)?;
@@ -194,12 +201,14 @@ impl Execution {
     }
 
     /// The request for a device that waits for fences itself: if it does all of the model, and no
-    /// argument is bytes of the caller, which are to be copied before and after.
+    /// argument is bytes of the caller, which are to be copied before and after. Not where there are loops: the fence of a device
+    /// signals also when one has taken too long (contract: FENCE-15), and what depends on the execution is to fail then
+    /// (`NeuralNetworks.h`).
     fn request_behind_fences(&self, fenced: &Fenced) -> Option<Request> {
         let plan = self.compilation().plan();
         plan.single()?;
         let arguments = &fenced.started.arguments;
-        if arguments.any_bytes() {
+        if arguments.any_bytes() || plan.has_loops() {
             return None;
         }
         let bound = Bound::new(self.compilation(), arguments).ok()?;

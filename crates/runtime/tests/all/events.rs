@@ -1,12 +1,12 @@
 //! Executions behind dependencies, and what waits for them.
 
 use crate::support::scripted::{Scripted, count};
-use crate::support::{bytes, operation, tensor};
-use nnhal_hal::OperationType::{Relu, Tanh};
-use nnhal_hal::SyncFence;
+use crate::support::{bytes, int32, operation, tensor};
+use nnhal_hal::OperationType::{Add, Equal, Relu, Tanh, While};
+use nnhal_hal::{OperandType, SyncFence};
 use nnhal_runtime::{
     Compilation, CompilationBuilder, Devices, DurationCode, Event, Execution, Memory, Model,
-    ModelBuilder, OutputBuffer, Result, ResultCode,
+    ModelBuilder, OperandDescription, OutputBuffer, Result, ResultCode,
 };
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -150,6 +150,76 @@ fn a_dependency_that_has_failed_fails_the_call() {
     }
 }
 
+/// A loop over one number that ends by its timeout.
+fn endless_loop() -> Compilation {
+    let devices = Devices::new([nnhal_reference::device()]);
+    let part = |result: &dyn Fn(&mut ModelBuilder, u32) -> u32| {
+        let mut builder = ModelBuilder::new(&devices);
+        let x = tensor(&mut builder, &[1]);
+        let result = result(&mut builder, x);
+        builder.identify_inputs_and_outputs(&[x], &[result]).unwrap();
+        builder.finish().unwrap()
+    };
+    let condition = part(&|builder, x| {
+        let described = OperandDescription::tensor(OperandType::TensorBool8, [1]);
+        let same = builder.add_operand(&described).unwrap();
+        operation(builder, Equal, &[x, x], &[same]).unwrap();
+        same
+    });
+    let body = part(&|builder, x| {
+        let (none, sum) = (int32(builder, 0), tensor(builder, &[1]));
+        operation(builder, Add, &[x, x, none], &[sum]).unwrap();
+        sum
+    });
+    let model = part(&|builder, x| {
+        let subgraph = OperandDescription::scalar(OperandType::Subgraph);
+        let parts = [&condition, &body].map(|part| {
+            let operand = builder.add_operand(&subgraph).unwrap();
+            builder.set_operand_value_from_model(operand, part).unwrap();
+            operand
+        });
+        let end = tensor(builder, &[1]);
+        operation(builder, While, &[parts[0], parts[1], x], &[end]).unwrap();
+        end
+    });
+    CompilationBuilder::for_devices(&model, devices.list()).unwrap().finish().unwrap()
+}
+
+/// The loop, in memory.
+fn looping(compilation: &Compilation) -> Execution {
+    let execution = Execution::new(compilation);
+    let memory = nnhal_hal::Memory::from_bytes(&bytes(&[0.0, 7.0])).unwrap();
+    let shared = Memory::from_shared(memory);
+    execution.set_input_from_memory(0, None, &shared, 0, 4).unwrap();
+    execution.set_output_from_memory(0, None, &shared, 4, 4).unwrap();
+    execution.set_loop_timeout(20_000_000).unwrap();
+    execution
+}
+
+/// `NeuralNetworks.h`: if a dependency does not complete normally, the execution fails.
+#[test]
+fn what_depends_on_a_loop_that_takes_too_long_fails() {
+    let (compilation, endless) = (one_device(2), endless_loop());
+    for in_memory in [false, true] {
+        let dependency = looping(&endless).start_compute_with_dependencies(&[], 0).unwrap();
+        let execution =
+            if in_memory { execution_in_memory(&compilation).0 } else { execution(&compilation).0 };
+        let event = execution.start_compute_with_dependencies(std::slice::from_ref(&dependency), 0);
+        event.unwrap().wait().unwrap_err();
+        assert!(code(dependency.wait()).is_missed_deadline());
+    }
+}
+
+#[test]
+fn a_dependency_without_a_fence_that_fails_fails_the_call_and_ends_the_execution() {
+    let (compilation, endless) = (one_device(2), endless_loop());
+    let dependency = looping(&endless).start_compute().unwrap();
+    let (execution, _) = execution(&compilation);
+    let refused = execution.start_compute_with_dependencies(&[dependency], 0);
+    assert!(code(refused).is_missed_deadline());
+    assert_eq!(code(execution.compute()), ResultCode::BadState, "it has ended");
+}
+
 #[test]
 fn a_timeout_after_dependencies_is_kept() {
     let compilation = one_device(2);
@@ -167,7 +237,7 @@ fn a_timeout_after_dependencies_is_kept() {
 fn outputs_behind_dependencies_have_known_dimensions() {
     let devices = Devices::new([nnhal_reference::device()]);
     let compilation = CompilationBuilder::new(&model(&devices, 0, 1)).finish().unwrap();
-    let pair = nnhal_runtime::OperandDescription::tensor_float32([2]);
+    let pair = OperandDescription::tensor_float32([2]);
     let execution = Execution::new(&compilation);
     execution.set_input(0, Some(&pair), Some(bytes(&[-1.0, 2.0]))).unwrap();
     execution.set_output(0, Some(&pair), Some(Arc::new(OutputBuffer::new(8)))).unwrap();

@@ -154,6 +154,9 @@ impl Object for PreparedModelStub {
                     loop_timeout,
                     duration,
                 ))?;
+                if callback.is_some() {
+                    session.keep_while_executing();
+                }
                 let mut reply = Writer::reply();
                 (status, fence).write(&mut reply);
                 let stub = |callback| {

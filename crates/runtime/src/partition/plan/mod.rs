@@ -393,6 +393,11 @@ impl Plan {
         }
     }
 
+    /// Whether the model has a loop, which may take too long.
+    pub(crate) fn has_loops(&self) -> bool {
+        has_loops(self.model.hal())
+    }
+
     /// The whole model on the fallback device, prepared when first asked for; `None` if nothing may
     /// or can go there.
     pub(crate) fn on_fallback(&self) -> Option<Result<&Self>> {
