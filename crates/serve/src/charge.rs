@@ -26,6 +26,10 @@ impl Receiving {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
 
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

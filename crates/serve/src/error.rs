@@ -58,6 +58,14 @@ pub enum Error {
         /// Bytes for requests that are in progress.
         limit: usize,
     },
+    /// Files of models that clients have uploaded take all the memory that there is for them.
+    #[error(
+        "files of models that clients have uploaded take too much of the {limit} bytes that there are for them"
+    )]
+    NoMemoryForUploads {
+        /// Bytes for such files.
+        limit: usize,
+    },
     /// What is done for one at a time is being done for another.
     #[error("{0}")]
     Busy(&'static str),
@@ -99,9 +107,10 @@ impl Error {
             Self::Unauthenticated(_) => Code::UNAUTHORIZED,
             Self::Forbidden(_) => Code::FORBIDDEN,
             Self::TooLarge { .. } => Code::PAYLOAD_TOO_LARGE,
-            Self::QueueFull { .. } | Self::NoMemory { .. } | Self::Busy(_) => {
-                Code::TOO_MANY_REQUESTS
-            }
+            Self::QueueFull { .. }
+            | Self::NoMemory { .. }
+            | Self::NoMemoryForUploads { .. }
+            | Self::Busy(_) => Code::TOO_MANY_REQUESTS,
             Self::Timeout(_) => Code::GATEWAY_TIMEOUT,
             Self::SlowClient => Code::REQUEST_TIMEOUT,
             Self::Cancelled | Self::Unavailable(_) => Code::SERVICE_UNAVAILABLE,
@@ -122,6 +131,7 @@ impl Error {
             Self::TooLarge { .. }
             | Self::QueueFull { .. }
             | Self::NoMemory { .. }
+            | Self::NoMemoryForUploads { .. }
             | Self::Busy(_) => Code::ResourceExhausted,
             Self::Timeout(_) | Self::SlowClient => Code::DeadlineExceeded,
             Self::Cancelled => Code::Cancelled,
@@ -140,7 +150,7 @@ impl Error {
             Self::Forbidden(_) => "forbidden",
             Self::TooLarge { .. } => "too_large",
             Self::QueueFull { .. } => "queue_full",
-            Self::NoMemory { .. } => "no_memory",
+            Self::NoMemory { .. } | Self::NoMemoryForUploads { .. } => "no_memory",
             Self::Busy(_) => "busy",
             Self::Timeout(_) => "timeout",
             Self::SlowClient => "slow_client",

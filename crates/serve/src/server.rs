@@ -79,7 +79,8 @@ impl Server {
             .map_err(|source| StartError::File { path: models.clone(), source })?;
         let metrics = Arc::new(Metrics::new());
         let cache = options.cache.as_deref();
-        let repository = Arc::new(Repository::new(models, cache, Arc::clone(&metrics)));
+        let repository =
+            Arc::new(Repository::new(models, cache, Arc::clone(&metrics), options.most_uploaded));
         let service = Arc::new(Service::new(
             Arc::clone(&repository),
             SharedMemory::new(options.shared_memory),

@@ -351,7 +351,7 @@ fn sec_a_message_of_too_many_parts_is_refused_before_all_of_it_is_there() {
 #[test]
 fn a_message_that_is_none_is_the_fault_of_its_client() {
     let folder = repository("");
-    let (server, address) = start(options(folder.path()));
+    let (server, _) = start(options(folder.path()));
     let mut no_text = Vec::new();
     field(1, b"\xff", &mut no_text);
     block_on(async {
@@ -364,8 +364,77 @@ fn a_message_that_is_none_is_the_fault_of_its_client() {
             }
         }
     });
-    // Those that the library for gRPC finds in requests of one message; others are found while their bytes come.
-    assert!(metric(address, "nnhal_errors_total{endpoint=\"grpc\",kind=\"invalid\"") >= 1.0);
+    server.end();
+}
+
+/// What the metrics count of one kind of error by gRPC.
+fn errors(address: SocketAddr, kind: &str) -> f64 {
+    let metrics = get(address, "/metrics");
+    let name = format!("nnhal_errors_total{{endpoint=\"grpc\",kind=\"{kind}\"");
+    let line = metrics.lines().find(|line| line.starts_with(&name));
+    line.map_or(0.0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn what_is_refused_while_it_comes_is_counted_once() {
+    const LIMIT: usize = 1 << 16;
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_request = LIMIT;
+    options.most_receiving = 1 << 20;
+    options.client_timeout = Duration::from_secs(1);
+    let (server, address) = start(options);
+    let (mut no_text, mut numbers, mut input, mut many) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    field(1, b"\xff", &mut no_text);
+    field(3, &vec![1; LIMIT - 100], &mut numbers);
+    field(5, &numbers, &mut input);
+    field(5, &input, &mut many);
+    let whole = digits();
+    // What is sent, whether all of it, and what it is called.
+    let cases: [(&[u8], bool, &str, u32); 6] = [
+        (&vec![0; 2 * LIMIT], true, "too_large", RESOURCE_EXHAUSTED),
+        (b"\x0b", true, "invalid", INVALID_ARGUMENT),
+        (&no_text, true, "invalid", INVALID_ARGUMENT),
+        (&whole, false, "invalid", INVALID_ARGUMENT),
+        (&many, true, "no_memory", RESOURCE_EXHAUSTED),
+        (&whole, false, "slow_client", DEADLINE_EXCEEDED),
+    ];
+    block_on(async {
+        let (mut client, _) = connect(server.grpc_address().unwrap(), 65_535).await;
+        for path in [UNARY, STREAM] {
+            for (encoding, flag) in [("identity", 0), ("gzip", 1)] {
+                for (message, is_whole, kind, code) in cases {
+                    let message = match flag {
+                        0 => message.to_vec(),
+                        _ => {
+                            let level = flate2::Compression::fast();
+                            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                            encoder.write_all(message).unwrap();
+                            encoder.finish().unwrap()
+                        }
+                    };
+                    let framed = framed(&message, flag);
+                    let length = if is_whole { framed.len() } else { 20 };
+                    let before = errors(address, kind);
+                    let (response, mut sender) = open(&mut client, path, encoding);
+                    send(&mut sender, &framed[..length], kind != "slow_client").await;
+                    let what = format!("{path} {encoding} {kind}");
+                    assert_eq!(end(response).await.0, code, "{what}");
+                    assert_eq!(errors(address, kind), before + 1.0, "{what}");
+                }
+            }
+        }
+        // What no one says how to decompress, and a method that there is not.
+        let (response, mut sender) = open(&mut client, UNARY, "identity");
+        let before = errors(address, "invalid");
+        send(&mut sender, &framed(&whole, 1), true).await;
+        assert_eq!((end(response).await.0, errors(address, "invalid")), (13, before + 1.0));
+        let (response, mut sender) = open(&mut client, &format!("{UNARY}Quickly"), "identity");
+        send(&mut sender, &framed(&whole, 0), true).await;
+        assert_eq!((end(response).await.0, errors(address, "unsupported")), (12, 1.0));
+        assert_eq!(ask(&mut client, &whole).await.0, 0);
+    });
     server.end();
 }
 
@@ -424,6 +493,105 @@ fn sec_a_request_to_load_has_few_parameters_and_a_short_configuration() {
     let answer = post(address, load, &format!(r#"{{"parameters":{{"config":"{config}"}}}}"#));
     assert!(status(&answer) == 400 && answer.contains("at most 262144"), "{answer}");
     assert_eq!(status(&post(address, load, r#"{"parameters":{"config":"{}"}}"#)), 200);
+    server.end();
+}
+
+#[test]
+fn sec_files_of_models_that_clients_upload_are_bounded_together() {
+    use base64::Engine as _;
+    let file = std::fs::read(asset("digits_float32.tflite")).unwrap();
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_uploaded = file.len() * 2;
+    let (server, address) = start(options);
+    let file = base64::engine::general_purpose::STANDARD.encode(file);
+    let body = format!(r#"{{"parameters":{{"config":"{{}}","file:1/model.tflite":"{file}"}}}}"#);
+    let load = |name: &str| post(address, &format!("/v2/repository/models/{name}/load"), &body);
+    for name in ["a", "b"] {
+        assert_eq!(status(&load(name)), 200);
+    }
+    let refused = load("c");
+    assert!(status(&refused) == 429 && refused.contains("files of models"), "{refused}");
+    // What is on disk has its file there.
+    assert_eq!(status(&post(address, "/v2/repository/models/digits/load", "")), 200);
+    assert_eq!(status(&post(address, "/v2/models/a/infer", &image(1, 0.5))), 200);
+    assert_eq!(status(&post(address, "/v2/repository/models/a/unload", "")), 200);
+    until("the place of one is another's", || status(&load("c")) == 200);
+    // One that is no model takes nothing.
+    let broken = body.replace(&file, "AAAA");
+    assert_eq!(status(&post(address, "/v2/repository/models/b/unload", "")), 200);
+    let refused = || post(address, "/v2/repository/models/d/load", &broken);
+    until("the place of the one that was unloaded is free", || status(&refused()) == 400);
+    for _ in 0..3 {
+        let answer = refused();
+        assert_eq!(status(&answer), 400, "{answer}");
+    }
+    until("its place is still free", || status(&load("b")) == 200);
+    server.end();
+}
+
+#[test]
+fn sec_names_and_versions_that_no_model_has_leave_nothing_behind() {
+    const LOAD: &str = "/inference.GRPCInferenceService/RepositoryModelLoad";
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let broken =
+        |version: u32| format!(r#"{{"parameters":{{"config":"{{}}","file:{version}/m":"AAAA"}}}}"#);
+    let load = |name: &str, body: &str| {
+        status(&post(address, &format!("/v2/repository/models/{name}/load"), body))
+    };
+    let index = || {
+        let answer = post(address, "/v2/repository/index", "");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let before = index();
+    for at in 0..20 {
+        assert_eq!(load(&format!("name{at}"), &broken(1)), 400);
+        assert_eq!(load(&format!("name{at}"), r#"{"parameters":{"config":"{}"}}"#), 404);
+    }
+    block_on(async {
+        let (mut client, _connection) = connect(server.grpc_address().unwrap(), 1 << 20).await;
+        for at in 0..20 {
+            let mut request = Vec::new();
+            field(2, format!("other{at}").as_bytes(), &mut request);
+            for (name, number, value) in [("config", 3, &b"{}"[..]), ("file:1/m", 4, b"no model")] {
+                let (mut parameter, mut choice) = (Vec::new(), Vec::new());
+                field(number, value, &mut choice);
+                field(1, name.as_bytes(), &mut parameter);
+                field(2, &choice, &mut parameter);
+                field(3, &parameter, &mut request);
+            }
+            let (response, mut sender) = open(&mut client, LOAD, "identity");
+            send(&mut sender, &framed(&request, 0), true).await;
+            assert_eq!(end(response).await.0, INVALID_ARGUMENT);
+        }
+    });
+    assert_eq!(index(), before);
+    assert_eq!(status(&get(address, "/v2/models/name1")), 404);
+    assert_eq!(status(&get(address, "/v2/health/ready")), 200);
+    // Of a model that there is, what is wrong with the versions that were asked for last.
+    for version in 2..20 {
+        assert_eq!(load("digits", &broken(version)), 400);
+    }
+    let after = index();
+    let versions = after.matches(r#""name":"digits""#).count();
+    assert!(versions == 2 && after.contains(r#""version":"19""#), "{after}");
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+    // One that serves is there until it is unloaded.
+    let file = std::fs::read(asset("digits_float32.tflite")).unwrap();
+    let file = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, file);
+    assert_eq!(load("name1", &broken(1).replace("AAAA", &file)), 200);
+    assert_eq!(load("name1", &broken(1)), 400);
+    assert_eq!(status(&get(address, "/v2/models/name1")), 200);
+    assert_eq!(status(&post(address, "/v2/repository/models/name1/unload", "")), 200);
+    assert_eq!(status(&get(address, "/v2/models/name1")), 404);
+    assert_eq!(index(), after);
+    let metrics = get(address, "/metrics");
+    assert!(metrics.contains(r#"model="digits""#), "{metrics}");
+    assert!(
+        !metrics.contains(r#"model="name"#) && !metrics.contains(r#"version="3""#),
+        "{metrics}"
+    );
     server.end();
 }
 

@@ -52,12 +52,18 @@ pub struct Arguments {
     /// MiB that one request may have
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_request: u32,
-    /// MiB that all requests in progress may have together, with their answers until these are sent
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    max_in_progress: u32,
-    /// Connections at a time through each endpoint, as far as the limit of open files allows it
-    #[arg(long, value_name = "N", default_value_t = 10_240, value_parser = clap::value_parser!(u32).range(1..))]
-    max_connections: u32,
+    /// MiB that all requests in progress may have together, with their answers until these are sent [default: a sixteenth of
+    /// the machine's memory, or of what its control groups allow the process, up to 1024, and at least --max-request]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    max_in_progress: Option<u32>,
+    /// MiB that files of models may have together that clients upload with requests to load [default: a sixteenth of the
+    /// same memory, and at least --max-request]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    max_uploads: Option<u32>,
+    /// Connections at a time through each endpoint, as far as the limit of open files allows it [default: as many as a quarter of
+    /// the same memory suffices for, from 64 to 10240]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: Option<u32>,
     /// For how long a client may send or take nothing where it should, and a connection be idle, in
     /// seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,7 +83,8 @@ impl Arguments {
     fn options(&self) -> Options {
         const MIB: usize = 1 << 20;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-        let mut options = Options::new(&self.models);
+        let bytes = |mib: u32| mib as usize * MIB;
+        let mut options = Options::new(&self.models).with_most_request(bytes(self.max_request));
         options.http = self.http;
         options.grpc = self.grpc;
         options.token_file.clone_from(&self.token_file);
@@ -87,9 +94,10 @@ impl Arguments {
         options.control = !self.no_control;
         options.poll = (self.poll > 0).then(|| seconds(self.poll));
         options.cache.clone_from(&self.cache);
-        options.most_request = self.max_request as usize * MIB;
-        options.most_receiving = self.max_in_progress as usize * MIB;
-        options.most_connections = self.max_connections as usize;
+        options.most_receiving = self.max_in_progress.map_or(options.most_receiving, bytes);
+        options.most_uploaded = self.max_uploads.map_or(options.most_uploaded, bytes);
+        options.most_connections =
+            self.max_connections.map_or(options.most_connections, |most| most as usize);
         options.client_timeout = seconds(self.client_timeout);
         options.request_timeout = seconds(self.request_timeout);
         options.shutdown_timeout = seconds(self.shutdown_timeout);

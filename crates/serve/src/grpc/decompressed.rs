@@ -7,6 +7,7 @@ use crate::charge::{SharedCharge, take};
 use crate::compressed::{Encoding, decompress};
 use crate::endpoint::MessageCharges;
 use crate::error::{Error, Result};
+use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 use axum::body::Body;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -24,11 +25,16 @@ pub(super) const HEAD: usize = 5;
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 type Sender = mpsc::Sender<std::result::Result<Bytes, BoxedError>>;
 
-/// A request whose messages, each of at most `most` bytes, are not compressed any more.
+/// A request whose messages, each of at most `most` bytes, are not compressed any more. What is wrong with one of them is counted
+/// here.
 ///
 /// # Errors
 /// [`Error::Encoding`]
-pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Request<Body>> {
+pub(super) fn decompressed(
+    mut request: Request<Body>,
+    most: usize,
+    metrics: &Arc<Metrics>,
+) -> Result<Request<Body>> {
     let Some(encoding) = Encoding::of(request.headers(), ENCODING)? else { return Ok(request) };
     let charge = request.extensions().get::<SharedCharge>().cloned();
     let charge =
@@ -41,11 +47,13 @@ pub(super) fn decompressed(mut request: Request<Body>, most: usize) -> Result<Re
     if let Some((_, decompressed)) = &charges {
         request.extensions_mut().insert(decompressed.clone());
     }
+    let metrics = Arc::clone(metrics);
     Ok(request.map(|body| {
         let (sender, messages) = mpsc::channel(1);
         tokio::spawn(async move {
             let received = BytesMut::new();
-            let mut reader = Reader { kind, body, received, encoding, most, charge, charges };
+            let mut reader =
+                Reader { kind, body, received, encoding, most, charge, charges, metrics };
             let outcome = tokio::select! {
                 outcome = reader.hand_on(&sender) => outcome,
                 () = sender.closed() => return,
@@ -69,6 +77,7 @@ struct Reader {
     charge: SharedCharge,
     /// Of a stream: what each message takes as it was sent, and as it is handed on.
     charges: Option<(MessageCharges, MessageCharges)>,
+    metrics: Arc<Metrics>,
 }
 
 impl Reader {
@@ -77,7 +86,7 @@ impl Reader {
         while let Some(message) = self.message().await? {
             // Lengths are of four bytes, and `most` may be more.
             let length = u32::try_from(message.len());
-            let length = length.map_err(|_| of_error(&Error::TooLarge { limit: self.most }))?;
+            let length = length.map_err(|_| self.refuse(&Error::TooLarge { limit: self.most }))?;
             let mut head = BytesMut::with_capacity(HEAD);
             head.put_u8(0);
             head.put_u32(length);
@@ -99,7 +108,7 @@ impl Reader {
         let mut head = self.part(HEAD)?;
         let (is_compressed, length) = (head.get_u8(), head.get_u32() as usize);
         if length > self.most {
-            return Err(of_error(&Error::TooLarge { limit: self.most }));
+            return Err(self.refuse(&Error::TooLarge { limit: self.most }));
         }
         self.receive(length).await?;
         let message = Pieces::from(self.part(length)?);
@@ -114,7 +123,7 @@ impl Reader {
                 Err(Error::invalid(what))
             }
         };
-        let (message, taken) = outcome.map_err(|error| of_error(&error))?;
+        let (message, taken) = outcome.map_err(|error| self.refuse(&error))?;
         if let Some((_, decompressed)) = &self.charges {
             decompressed.push(taken);
         }
@@ -151,15 +160,16 @@ impl Reader {
     /// What was received, up to a length.
     fn part(&mut self, length: usize) -> std::result::Result<Bytes, BoxedError> {
         if self.received.len() < length {
-            return Err(of_error(&Error::invalid("the request ends within a message")));
+            return Err(self.refuse(&Error::invalid("the request ends within a message")));
         }
         Ok(self.received.split_to(length).freeze())
     }
-}
 
-/// An error as the reader of messages hands it on.
-fn of_error(error: &Error) -> BoxedError {
-    super::status(error).into()
+    /// Counts an error, and gives it as the reader of messages hands it on.
+    fn refuse(&self, error: &Error) -> BoxedError {
+        self.metrics.failed("grpc", error);
+        super::status(error).into()
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +182,10 @@ mod tests {
     use std::sync::Mutex;
 
     const MOST: usize = 100_000;
+
+    fn metrics() -> Arc<Metrics> {
+        Arc::new(Metrics::new())
+    }
 
     fn message(flag: u8, bytes: &[u8]) -> Vec<u8> {
         let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
@@ -197,7 +211,7 @@ mod tests {
     fn read(body: Vec<u8>, memory: &Arc<Receiving>) -> std::result::Result<Vec<u8>, tonic::Status> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let request = decompressed(request("gzip", body, memory), MOST).unwrap();
+            let request = decompressed(request("gzip", body, memory), MOST, &metrics()).unwrap();
             assert!(!request.headers().contains_key(ENCODING));
             let collected = request.into_body().collect().await;
             let bytes = collected.map(|it| it.to_bytes().to_vec());
@@ -254,7 +268,8 @@ mod tests {
             runtime.block_on(async {
                 let mut request = request("gzip", body, &memory);
                 *request.uri_mut() = path.parse().unwrap();
-                let collected = decompressed(request, MOST).unwrap().into_body().collect().await;
+                let request = decompressed(request, MOST, &metrics()).unwrap();
+                let collected = request.into_body().collect().await;
                 collected.map(drop).map_err(|error| tonic::Status::from_error(error.into()))
             })
         };
@@ -269,8 +284,8 @@ mod tests {
     #[test]
     fn requests_that_are_not_compressed_are_left_as_they_are() {
         let memory = Receiving::new(0);
-        assert!(decompressed(request("identity", Vec::new(), &memory), MOST).is_ok());
-        let refused = decompressed(request("br", Vec::new(), &memory), MOST);
+        assert!(decompressed(request("identity", Vec::new(), &memory), MOST, &metrics()).is_ok());
+        let refused = decompressed(request("br", Vec::new(), &memory), MOST, &metrics());
         assert!(matches!(refused, Err(Error::Encoding)));
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use decoding::{Decoding, Messages};
 use crate::charge::SharedCharge;
 use crate::endpoint::{AnswerCharge, Arrival, MessageCharges};
 use crate::error::Error;
+use crate::metrics::Metrics;
 use crate::proto::{self, grpc_inference_service_server as generated};
 use crate::repository::Overrides;
 use crate::request::{InferResponse, version};
@@ -35,9 +36,14 @@ use tonic_health::pb::health_server::HealthServer;
 const ACCEPTED: &str = "grpc-accept-encoding";
 /// What an answer in a stream says if no other follows it for the same request.
 const FINAL_RESPONSE: &str = "triton_final_response";
-/// How the library says that bytes are no message, as text and in a header.
-const MALFORMED: &str = "failed to decode Protobuf message";
-const MALFORMED_IN_HEADER: &[u8] = b"failed%20to%20decode%20Protobuf%20message";
+/// How the library for gRPC begins to say that bytes are no message, that they end too early, and that they are compressed in a
+/// way that was not said. To the last it answers as the protocol demands; the others it calls errors of the server.
+const MALFORMED: [&str; 3] = [
+    "failed to decode Protobuf message",
+    "Unexpected EOF decoding stream",
+    "Missing request message",
+];
+const WRONGLY_COMPRESSED: &str = "protocol error: received message with";
 /// Requests of a stream that are computed at the same time.
 const MOST_OF_STREAM: usize = 32;
 
@@ -56,7 +62,11 @@ pub(crate) fn status(error: &Error) -> Status {
 }
 
 #[derive(Debug)]
-struct Endpoint(Arc<Service>);
+struct Endpoint {
+    service: Arc<Service>,
+    /// Bytes that a message may have.
+    most_request: usize,
+}
 
 /// All methods.
 pub(crate) fn router(
@@ -66,7 +76,7 @@ pub(crate) fn router(
 ) -> Router {
     let metrics = Arc::clone(&service.metrics);
     let health = HealthServer::new(health::Health { service: Arc::clone(&service), ending });
-    let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
+    let server = generated::GrpcInferenceServiceServer::new(Endpoint { service, most_request })
         .max_decoding_message_size(most_request)
         .max_encoding_message_size(usize::MAX);
     let mut routes = tonic::service::Routes::new(server).add_service(health);
@@ -86,7 +96,7 @@ pub(crate) fn router(
     let router = routes.prepare().into_axum_router();
     router
         .layer(axum::middleware::map_request(move |request| {
-            let outcome = decompressed::decompressed(request, most_request);
+            let outcome = decompressed::decompressed(request, most_request, &refused);
             std::future::ready(outcome.map_err(|error| {
                 refused.failed("grpc", &error);
                 let mut status = status(&error);
@@ -98,41 +108,57 @@ pub(crate) fn router(
         }))
         .layer(axum::middleware::map_response(
             move |mut response: http::Response<axum::body::Body>| {
-                // Nothing of ours is called out of range (11), and no message of ours begins so: see `of_reader`.
                 let headers = response.headers_mut();
-                let is_malformed = headers
-                    .get("grpc-message")
-                    .is_some_and(|it| it.as_bytes().starts_with(MALFORMED_IN_HEADER));
-                if let Some(code) = headers.get_mut("grpc-status") {
-                    let (instead, error) = match code.as_bytes() {
-                        b"11" => ("8", Error::TooLarge { limit: most_request }),
-                        b"13" if is_malformed => ("3", Error::invalid(MALFORMED)),
-                        _ => return std::future::ready(response),
-                    };
-                    *code = http::HeaderValue::from_static(instead);
+                let of_library = Status::from_header_map(headers)
+                    .and_then(|status| fault_of_library(&status, most_request));
+                if let Some((error, code)) = of_library {
                     metrics.failed("grpc", &error);
+                    headers.insert("grpc-status", http::HeaderValue::from(code as i32));
                 }
                 std::future::ready(response)
             },
         ))
 }
 
-/// A status of the library that reads messages. It calls one that is too large out of range; other servers, and clients
-/// that decide whether to try again, call that exhausted. One that is none it calls an error of the server.
-fn of_reader(status: Status) -> Status {
+/// What is wrong with a request of which the library for gRPC says this status, with the code that is to be answered; `None`: it is
+/// not the library that says it. One that is too large the library calls out of range; other servers, and clients that decide
+/// whether to try again, call that exhausted. A method that there is not it refuses without words. Nothing of ours is called out
+/// of range, has no words, or begins with these.
+fn fault_of_library(status: &Status, most_request: usize) -> Option<(Error, Code)> {
+    let message = status.message();
+    let begins = |words: &str| message.starts_with(words);
     match status.code() {
-        Code::OutOfRange => Status::resource_exhausted(status.message()),
-        Code::Internal if status.message().starts_with(MALFORMED) => {
-            Status::invalid_argument(status.message())
+        Code::OutOfRange => {
+            Some((Error::TooLarge { limit: most_request }, Code::ResourceExhausted))
         }
-        _ => status,
+        Code::Internal if MALFORMED.into_iter().any(begins) => {
+            Some((Error::invalid(message), Code::InvalidArgument))
+        }
+        Code::Internal if begins(WRONGLY_COMPRESSED) => {
+            Some((Error::invalid(message), Code::Internal))
+        }
+        Code::Unimplemented if message.is_empty() => {
+            Some((Error::Unsupported("this method"), Code::Unimplemented))
+        }
+        _ => None,
+    }
+}
+
+/// A status that the reader of messages of a stream gives, as it is answered. What the library itself refuses is counted here.
+fn of_reader(status: Status, metrics: &Metrics, most_request: usize) -> Status {
+    match fault_of_library(&status, most_request) {
+        Some((error, code)) => {
+            metrics.failed("grpc", &error);
+            Status::new(code, status.message())
+        }
+        None => status,
     }
 }
 
 impl Endpoint {
     /// Counts an error, and gives it as a status.
     fn refuse(&self, error: &Error) -> Status {
-        self.0.metrics.failed("grpc", error);
+        self.service.metrics.failed("grpc", error);
         status(error)
     }
 
@@ -191,7 +217,7 @@ impl generated::GrpcInferenceService for Endpoint {
         &self,
         _: Request<proto::ServerReadyRequest>,
     ) -> Answer<proto::ServerReadyResponse> {
-        Ok(Response::new(proto::ServerReadyResponse { ready: self.0.is_ready() }))
+        Ok(Response::new(proto::ServerReadyResponse { ready: self.service.is_ready() }))
     }
 
     async fn model_ready(
@@ -199,7 +225,8 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::ModelReadyRequest>,
     ) -> Answer<proto::ModelReadyResponse> {
         let proto::ModelReadyRequest { name, version: wanted } = request.into_inner();
-        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        let served =
+            version(&wanted).and_then(|version| self.service.repository.get(&name, version));
         Ok(Response::new(proto::ModelReadyResponse { ready: served.is_ok() }))
     }
 
@@ -210,7 +237,7 @@ impl generated::GrpcInferenceService for Endpoint {
         Ok(Response::new(proto::ServerMetadataResponse {
             name: NAME.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            extensions: self.0.extensions().into_iter().map(Into::into).collect(),
+            extensions: self.service.extensions().into_iter().map(Into::into).collect(),
         }))
     }
 
@@ -219,9 +246,10 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::ModelMetadataRequest>,
     ) -> Answer<proto::ModelMetadataResponse> {
         let proto::ModelMetadataRequest { name, version: wanted } = request.into_inner();
-        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        let served =
+            version(&wanted).and_then(|version| self.service.repository.get(&name, version));
         let served = served.map_err(|error| self.refuse(&error))?;
-        let all = self.0.repository.all(Some(&name));
+        let all = self.service.repository.all(Some(&name));
         Ok(Response::new(convert::metadata(&served, &all)))
     }
 
@@ -232,10 +260,10 @@ impl generated::GrpcInferenceService for Endpoint {
         let (arrived, deadline) = (arrival(&request), deadline(request.metadata()));
         let headers = request.metadata().clone().into_headers();
         let charge = request.extensions().get::<AnswerCharge>().cloned();
-        let charge = charge.map_or_else(|| self.0.charge().shared(), |charge| charge.0);
+        let charge = charge.map_or_else(|| self.service.charge().shared(), |charge| charge.0);
         let request = request.into_inner();
         let span = crate::telemetry::request_span("grpc", &request.model_name, &headers);
-        let work = infer(&self.0, request, arrived, deadline, &charge);
+        let work = infer(&self.service, request, arrived, deadline, &charge);
         let response = tracing::Instrument::instrument(work, span).await;
         response.map(Response::new).map_err(|error| self.refuse(&error))
     }
@@ -251,7 +279,7 @@ impl generated::GrpcInferenceService for Endpoint {
         let charge = request.extensions().get::<SharedCharge>().cloned();
         let charges = request.extensions().get::<MessageCharges>().cloned().unwrap_or_default();
         let mut requests = request.into_inner();
-        let service = Arc::clone(&self.0);
+        let (service, most_request) = (Arc::clone(&self.service), self.most_request);
         // With an answer goes what it takes, until it is written.
         type Task = JoinHandle<(String, Result<proto::ModelInferResponse, Error>, SharedCharge)>;
         let (sender, tasks) =
@@ -270,7 +298,7 @@ impl generated::GrpcInferenceService for Endpoint {
                 let request = match message {
                     None => return,
                     Some(Err(status)) => {
-                        place.send(Err(of_reader(status)));
+                        place.send(Err(of_reader(status, &service.metrics, most_request)));
                         return;
                     }
                     Some(Ok(request)) => request,
@@ -289,7 +317,7 @@ impl generated::GrpcInferenceService for Endpoint {
                 place.send(Ok(AbortWhenDropped(task)));
             }
         });
-        let metrics = Arc::clone(&self.0.metrics);
+        let metrics = Arc::clone(&self.service.metrics);
         let answers = ReceiverStream::new(tasks).then(move |task| {
             let metrics = Arc::clone(&metrics);
             async move {
@@ -322,7 +350,8 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::ModelConfigRequest>,
     ) -> Answer<proto::ModelConfigResponse> {
         let proto::ModelConfigRequest { name, version: wanted } = request.into_inner();
-        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        let served =
+            version(&wanted).and_then(|version| self.service.repository.get(&name, version));
         let served = served.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::ModelConfigResponse { config: Some(config(&served)) }))
     }
@@ -334,13 +363,13 @@ impl generated::GrpcInferenceService for Endpoint {
         let proto::ModelStatisticsRequest { name, version: wanted } = request.into_inner();
         let number = version(&wanted).map_err(|error| self.refuse(&error))?;
         let found = match (name.as_str(), number) {
-            ("", _) => self.0.repository.all(None),
+            ("", _) => self.service.repository.all(None),
             (name, wanted) => {
-                let served = self.0.repository.get(name, wanted);
+                let served = self.service.repository.get(name, wanted);
                 let served = served.map_err(|error| self.refuse(&error))?;
                 match wanted {
                     Some(_) => vec![served],
-                    None => self.0.repository.all(Some(name)),
+                    None => self.service.repository.all(Some(name)),
                 }
             }
         };
@@ -353,7 +382,7 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::RepositoryIndexRequest>,
     ) -> Answer<proto::RepositoryIndexResponse> {
         let is_ready_only = request.into_inner().ready;
-        let repository = Arc::clone(&self.0.repository);
+        let repository = Arc::clone(&self.service.repository);
         let index = self.blocking(move || Ok(repository.index(is_ready_only))).await?;
         let models = index.into_iter().map(|it| proto::repository_index_response::ModelIndex {
             name: it.name,
@@ -368,7 +397,7 @@ impl generated::GrpcInferenceService for Endpoint {
         &self,
         request: Request<proto::RepositoryModelLoadRequest>,
     ) -> Answer<proto::RepositoryModelLoadResponse> {
-        self.0.check_control().map_err(|error| self.refuse(&error))?;
+        self.service.check_control().map_err(|error| self.refuse(&error))?;
         let proto::RepositoryModelLoadRequest { model_name, parameters, .. } = request.into_inner();
         let mut overrides = Overrides::default();
         for (name, value) in parameters {
@@ -385,7 +414,7 @@ impl generated::GrpcInferenceService for Endpoint {
             };
             outcome.map_err(|error| self.refuse(&error))?;
         }
-        let loaded = self.0.repository.load(model_name, overrides).await;
+        let loaded = self.service.repository.load(model_name, overrides).await;
         loaded.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::RepositoryModelLoadResponse {}))
     }
@@ -394,9 +423,9 @@ impl generated::GrpcInferenceService for Endpoint {
         &self,
         request: Request<proto::RepositoryModelUnloadRequest>,
     ) -> Answer<proto::RepositoryModelUnloadResponse> {
-        self.0.check_control().map_err(|error| self.refuse(&error))?;
+        self.service.check_control().map_err(|error| self.refuse(&error))?;
         let name = request.into_inner().model_name;
-        let unloaded = self.0.repository.unload(name).await;
+        let unloaded = self.service.repository.unload(name).await;
         unloaded.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::RepositoryModelUnloadResponse {}))
     }
@@ -406,7 +435,8 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::SystemSharedMemoryStatusRequest>,
     ) -> Answer<proto::SystemSharedMemoryStatusResponse> {
         let name = request.into_inner().name;
-        let regions = self.0.shared_memory.status(Some(&*name).filter(|name| !name.is_empty()));
+        let regions =
+            self.service.shared_memory.status(Some(&*name).filter(|name| !name.is_empty()));
         let regions = regions.map_err(|error| self.refuse(&error))?;
         let region = |RegionStatus { name, key, offset, byte_size }: RegionStatus| {
             use proto::system_shared_memory_status_response::RegionStatus;
@@ -423,7 +453,7 @@ impl generated::GrpcInferenceService for Endpoint {
         let proto::SystemSharedMemoryRegisterRequest { name, key, offset, byte_size } =
             request.into_inner();
         let status = RegionStatus { name, key, offset, byte_size };
-        let registered = self.0.shared_memory.register(status);
+        let registered = self.service.shared_memory.register(status);
         registered.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::SystemSharedMemoryRegisterResponse {}))
     }
@@ -433,7 +463,8 @@ impl generated::GrpcInferenceService for Endpoint {
         request: Request<proto::SystemSharedMemoryUnregisterRequest>,
     ) -> Answer<proto::SystemSharedMemoryUnregisterResponse> {
         let name = request.into_inner().name;
-        let outcome = self.0.shared_memory.unregister(Some(&*name).filter(|name| !name.is_empty()));
+        let outcome =
+            self.service.shared_memory.unregister(Some(&*name).filter(|name| !name.is_empty()));
         outcome.map_err(|error| self.refuse(&error))?;
         Ok(Response::new(proto::SystemSharedMemoryUnregisterResponse {}))
     }

@@ -6,11 +6,13 @@ use crate::charge::take;
 use crate::endpoint::{EndpointKind, Limits, MessageCharges};
 use crate::error::Error;
 use crate::grpc::{Decoding, Messages};
+use crate::metrics::Metrics;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
@@ -28,6 +30,7 @@ pub(crate) struct LimitedBody {
     charge: SharedCharge,
     limits: Limits,
     kind: EndpointKind,
+    metrics: Arc<Metrics>,
     /// Bytes in all.
     received: usize,
     /// Bytes of what has to come in time: the body, or the message of a stream that has begun.
@@ -168,6 +171,7 @@ impl LimitedBody {
         charge: SharedCharge,
         limits: Limits,
         kind: EndpointKind,
+        metrics: Arc<Metrics>,
         messages: Option<BodyOfMessages>,
     ) -> Self {
         Self {
@@ -175,6 +179,7 @@ impl LimitedBody {
             charge,
             limits,
             kind,
+            metrics,
             received: 0,
             in_time: 0,
             waited: Duration::ZERO,
@@ -184,11 +189,18 @@ impl LimitedBody {
         }
     }
 
-    /// An error as the endpoint's reader of bodies hands it on.
+    /// An error as the endpoint's reader of bodies hands it on. By HTTP it is counted with the answer that it becomes; by gRPC it is
+    /// a status from here on, which does not say what it was.
     fn error(&self, error: Error) -> BoxedError {
         match self.kind {
             EndpointKind::Http => error.into(),
-            EndpointKind::Grpc => crate::grpc::status(&error).into(),
+            EndpointKind::Grpc => {
+                // No one waits for that answer.
+                if error != Error::Cancelled {
+                    self.metrics.failed(self.kind.name(), &error);
+                }
+                crate::grpc::status(&error).into()
+            }
         }
     }
 

@@ -302,8 +302,10 @@ impl Endpoint {
         });
         let charge = self.service.charge().shared();
         let long = length_of_head(&request).saturating_sub(SHORT_HEADERS);
-        let mut request = request
-            .map(|body| LimitedBody::new(body, Arc::clone(&charge), limits, self.kind, messages));
+        let mut request = request.map(|body| {
+            let (charge, metrics) = (Arc::clone(&charge), Arc::clone(&self.service.metrics));
+            LimitedBody::new(body, charge, limits, self.kind, metrics, messages)
+        });
         if let Err(error) = take(&charge, long).and_then(|()| self.admit(&request)) {
             self.service.metrics.failed(self.kind.name(), &error);
             return refuse(self.kind, &error);

@@ -9,6 +9,7 @@ mod worker;
 pub(crate) use queue::{Computed, Job};
 pub use statistics::{BatchCounts, Counts, Durations, Latencies};
 
+use crate::charge::Charge;
 use crate::config::{ModelConfig, TensorConfig};
 use crate::data_type;
 use crate::error::{Error, Result};
@@ -58,6 +59,14 @@ pub struct TensorMeta {
 /// Names of classes, by the file that has them.
 pub(crate) type Labels = BTreeMap<String, Vec<String>>;
 
+/// A model that is about to be served.
+pub(crate) struct Loaded {
+    pub(crate) model: Model,
+    pub(crate) labels: Labels,
+    /// Counts its file, if a client has uploaded it.
+    pub(crate) upload: Charge,
+}
+
 /// A version of a model that is served.
 #[derive(Debug)]
 pub struct Served {
@@ -84,6 +93,8 @@ pub struct Served {
     is_steady: bool,
     statistics: Statistics,
     metrics: ModelMetrics,
+    /// Counts its file, if a client has uploaded it.
+    _upload: Charge,
     /// Set when a run found that the device is gone. What was prepared is gone with it.
     is_device_gone: AtomicBool,
 }
@@ -104,18 +115,18 @@ impl Served {
     pub(crate) fn start(
         name: &str,
         version: u64,
-        model: &Model,
+        loaded: Loaded,
         config: ModelConfig,
-        labels: &Labels,
         metrics: ModelMetrics,
         cache: Option<&Path>,
     ) -> Result<(Arc<Self>, Workers)> {
+        let Loaded { model, labels, upload } = loaded;
         if model.is_stateful() {
             let why = "the model keeps variables from one run to the next: requests in sequences, which \
                        that needs, are not offered";
             return Err(Error::invalid(why));
         }
-        let model = with_dims(model, &config)?;
+        let model = with_dims(&model, &config)?;
         let batches = batch_sizes(&config);
         let programs = Programs::new(&model, &config, &batches, cache)?;
         let is_batched = !batches.is_empty();
@@ -157,6 +168,7 @@ impl Served {
             queue,
             statistics: Statistics::default(),
             metrics,
+            _upload: upload,
             is_device_gone: AtomicBool::new(false),
             config,
         });

@@ -7,10 +7,11 @@
 mod folder;
 
 use crate::blocking::blocking;
+use crate::charge::{Charge, Receiving};
 use crate::config::{ModelConfig, Versions};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
-use crate::model::{Labels, Served, Workers};
+use crate::model::{Labels, Loaded, Served, Workers};
 use folder::{Folder, Stamps};
 use nnhal::Model;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// Models that there may be; requests to load can bring new ones.
+/// Models that there may be; requests to load can bring new ones, of which nothing is left when they do not serve.
 const MOST_MODELS: usize = 10_000;
 
 /// What a request to load brings with it, instead of what is on disk.
@@ -90,6 +91,8 @@ pub(crate) struct Repository {
     root: PathBuf,
     cache: Option<PathBuf>,
     metrics: Arc<Metrics>,
+    /// Bytes of files that clients have uploaded, of models that are loaded.
+    uploaded: Arc<Receiving>,
     entries: RwLock<BTreeMap<String, Entry>>,
     /// Held while something is loaded or unloaded. Requests wait for it without a thread.
     changing: Arc<tokio::sync::Mutex<()>>,
@@ -97,11 +100,18 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    pub(crate) fn new(root: &Path, cache: Option<&Path>, metrics: Arc<Metrics>) -> Self {
+    /// Uploaded files may have `most_uploaded` bytes together.
+    pub(crate) fn new(
+        root: &Path,
+        cache: Option<&Path>,
+        metrics: Arc<Metrics>,
+        most_uploaded: usize,
+    ) -> Self {
         Self {
             root: root.to_owned(),
             cache: cache.map(Path::to_owned),
             metrics,
+            uploaded: Receiving::new(most_uploaded),
             entries: RwLock::default(),
             changing: Arc::default(),
             is_ended: false.into(),
@@ -243,6 +253,10 @@ impl Repository {
         entry.is_unloaded = false;
         entry.is_overridden = overrides.config.is_some() || !overrides.files.is_empty();
         entry.reason = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        // Of what is not on disk nothing is kept that does not serve: who asked has the answer, and names would collect.
+        if folder.is_none() && !entry.is_serving() {
+            entries.remove(name);
+        }
         outcome
     }
 
@@ -296,14 +310,19 @@ impl Repository {
                         tracing::error!(model = name, version = number, %error, "a version cannot be loaded");
                     }
                     version.reason = reason;
+                    if version.serving.is_none() {
+                        self.metrics.forget(name, *number);
+                    }
                     first_error.get_or_insert(error);
                 }
             }
         }
-        // Those that are not to be served go when others have taken their place.
-        if first_error.is_none() {
-            self.keep_only(name, &numbers);
-        }
+        // Those that are not to be served go when others have taken their place, and what is said of those that do not serve
+        // and that this request did not name goes at once.
+        let has_failed = first_error.is_some();
+        self.keep(name, |number, version| {
+            numbers.contains(&number) || has_failed && version.serving.is_some()
+        });
         first_error.map_or(Ok(()), Err)
     }
 
@@ -323,17 +342,16 @@ impl Repository {
             && entry.stamps.versions.get(&version) == stamps.versions.get(&version)
     }
 
-    fn keep_only(&self, name: &str, numbers: &[u64]) {
+    fn keep(&self, name: &str, keeps: impl Fn(u64, &Version) -> bool) {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(name) else { return };
-        let gone: Vec<u64> =
-            entry.versions.keys().copied().filter(|number| !numbers.contains(number)).collect();
-        for number in gone {
-            if let Some(version) = entry.versions.remove(&number) {
+        let gone = entry.versions.extract_if(.., |number, version| !keeps(*number, version));
+        for (number, version) in gone {
+            if version.serving.is_some() {
                 tracing::info!(model = name, version = number, "unloaded");
-                retire(version.serving);
-                self.metrics.forget(name, number);
             }
+            retire(version.serving);
+            self.metrics.forget(name, number);
         }
     }
 
@@ -350,8 +368,15 @@ impl Repository {
             "" => Model::load(source),
             name => Model::load_signature(source, name),
         };
+        let mut upload = Charge::new(Arc::clone(&self.uploaded));
         let (model, labels) = match (overrides.files.get(&number), folder) {
-            (Some(bytes), _) => (load(bytes.into())?, Labels::new()),
+            (Some(bytes), _) => {
+                // In memory for as long as the model is.
+                let limit = self.uploaded.limit();
+                let taken = upload.take(bytes.len());
+                taken.map_err(|_| Error::NoMemoryForUploads { limit })?;
+                (load(bytes.into())?, Labels::new())
+            }
             (None, Some(folder)) => {
                 let file = folder.file(number, config)?;
                 (load(file.into())?, folder.labels(config)?)
@@ -359,8 +384,8 @@ impl Repository {
             (None, None) => return Err(Error::invalid("there is no file")),
         };
         let metrics = self.metrics.of_model(name, number);
-        let cache = self.cache.as_deref();
-        Served::start(name, number, &model, config.clone(), &labels, metrics, cache)
+        let (cache, loaded) = (self.cache.as_deref(), Loaded { model, labels, upload });
+        Served::start(name, number, loaded, config.clone(), metrics, cache)
     }
 
     /// Unloads a model; what it has is still answered.
@@ -377,6 +402,9 @@ impl Repository {
         let entry = entries.get_mut(name).ok_or(Error::NotFound { what: "model", name: shown })?;
         entry.unload("unloaded", name, &self.metrics);
         entry.is_unloaded = true;
+        if Folder::new(&self.root, name).is_none() {
+            entries.remove(name);
+        }
         Ok(())
     }
 
