@@ -71,16 +71,28 @@ def answers(call, folders, jobs):
     return found
 
 
+def chosen(folders, every):
+    """Each `every`th folder, and the first with an operator that those do not have: options are read by operator."""
+    taken, seen = set(folders[::every]), set()
+    operators = {it: json.loads((it / "meta.json").read_text())["operators"] for it in folders}
+    for folder in sorted(folders, key=lambda it: (it not in taken, it)):
+        if not seen.issuperset(operators[folder]):
+            taken.add(folder)
+        if folder in taken:
+            seen.update(operators[folder])
+    return sorted(taken)
+
+
 def main(try_case, plain_fails, host):
     """`try_case(folder)` gives (case, kind, text), `plain_fails(folder)` what is wrong with the host itself, if anything."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--every", type=int, default=1, help="only each N-th case")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th case, and one of each operator")
     parser.add_argument("--only", default="*")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     folders = sorted(it.parent for it in arguments.data.glob("*/meta.json"))
-    folders = [it for it in folders if fnmatch.fnmatch(it.name, arguments.only)][::arguments.every]
+    folders = chosen([it for it in folders if fnmatch.fnmatch(it.name, arguments.only)], arguments.every)
     if not folders:
         sys.exit(f"{arguments.data} has no cases")
     # Where the library differs from LiteRT, whoever runs it, is written down already.

@@ -355,6 +355,28 @@ def inputs_without_elements_give_outputs_without():
 
 
 @test
+def inputs_without_elements_beside_outputs_that_have_some():
+    tensors = [flatfile.tensor("past", [1, 2]), flatfile.tensor("x", [2, 2]), flatfile.tensor("y", [3, 2]),
+               flatfile.tensor("z", [3, 2])]
+    join = (("B", 10), flatfile.Table(f0=("i", 0)))
+    model = flatfile.model([2, flatfile.RELU], tensors, [0, 1], [3],
+                           [(0, [0, 1], [2], *join), (1, [2], [3], None, None)])
+    interpreter = hosts.delegated(model)
+    x = np.float32([[1, -2], [-3, 4]])
+    for rows in (0, 1, 3, 0):
+        past = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2) - 1
+        interpreter.resize_tensor_input(0, [rows, 2])
+        interpreter.allocate_tensors()
+        if rows:
+            interpreter.set_tensor(0, past)
+        interpreter.set_tensor(1, x)
+        interpreter.invoke()
+        expected = np.maximum(np.concatenate([past, x]), 0)
+        np.testing.assert_array_equal(interpreter.get_tensor(3), expected)
+        assert hosts.partitions(interpreter)[0] == 1
+
+
+@test
 def small_partitions_are_left():
     interpreter = hosts.delegated(FLOAT, min_nodes_per_partition="1000")
     interpreter.allocate_tensors()

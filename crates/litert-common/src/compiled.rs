@@ -1,7 +1,7 @@
 //! What the two libraries for compiled models have in common: the facts of LiteRT's C API, and the border to it.
 //!
 //! Source: `litert/c/litert_common.h`, `litert_model_types.h`, `litert_layout.h` and `internal/litert_abi_header.h`
-//! of LiteRT 2.3.0.
+//! of LiteRT 2.3.0, and for tables that LiteRT asks for by number those of 2.4.
 
 use crate::error::Error;
 use crate::options::{COMPILED_KEYS, Options};
@@ -10,8 +10,33 @@ use nnhal_c_boundary::handle::Dead;
 use nnhal_settings::LITERT_OPTIONS;
 use std::ffi::c_int;
 
-/// The version of the C API: LiteRT takes libraries of its own version only.
+/// The version of LiteRT 2.3's C API, which takes libraries of its own version only.
 pub const API_VERSION: ApiVersion = ApiVersion { major: 0, minor: 1, patch: 0 };
+
+/// The major version of the tables of functions that LiteRT 2.4 asks for.
+pub const TABLE_VERSION: u16 = 1;
+
+/// `kLiteRtInterfaceBasic` and `kLiteRtCompilerPluginInterfaceBasic`: the number of the only table that there is.
+const BASIC_TABLE: c_int = 0;
+
+/// Whether a table of functions is one that there is, when LiteRT asks for it by its number.
+///
+/// # Errors
+/// With [`Status::Unsupported`], which for tables of other numbers is no fault of anyone: LiteRT asks whether they are there.
+pub fn check_asked_table(number: c_int, version: ApiVersion) -> Outcome {
+    if version.major != c_int::from(TABLE_VERSION) {
+        let sentence = format!(
+            "LiteRT asks for functions of version {}.{}, expected {TABLE_VERSION}",
+            version.major, version.minor
+        );
+        return Err(Failure::new(Status::Unsupported, sentence));
+    }
+    if number != BASIC_TABLE {
+        let sentence = format!("there is no table of functions {number}");
+        return Err(Failure::quiet(Status::Unsupported, sentence));
+    }
+    Ok(())
+}
 
 /// A version of the C API.
 #[repr(C)]
@@ -211,6 +236,22 @@ mod tests {
         assert_eq!(answer("a", || Err(Failure::null("b"))), 1);
         assert_eq!(answer("a", || panic!("words")), 3);
         assert_eq!(Failure::dead("model", Dead::Freed).to_string(), "the model has been destroyed");
+    }
+
+    #[test]
+    fn only_the_basic_table_of_one_version_is_there() {
+        let asked = |number, major, minor| {
+            check_asked_table(number, ApiVersion { major, minor, patch: 0 })
+                .map_err(|failure| (failure.status, failure.is_quiet))
+        };
+        assert_eq!(asked(0, 1, 0), Ok(()));
+        assert_eq!(asked(0, 1, 7), Ok(()));
+        for (major, minor) in [(0, 1), (2, 0), (-1, 0)] {
+            assert_eq!(asked(0, major, minor), Err((Status::Unsupported, false)));
+        }
+        for number in [1, 2, 3, -1, c_int::MAX] {
+            assert_eq!(asked(number, 1, 0), Err((Status::Unsupported, true)));
+        }
     }
 
     #[test]

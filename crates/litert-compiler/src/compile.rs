@@ -38,8 +38,14 @@ impl Plugin {
             let plan = subgraph.plan();
             let device = self.shared.device(self.shared.threads(None))?;
             let (taken, refused) = select(&subgraph, &plan, &*device)?;
+            let (taken, unreadable) = subgraph.readable(taken)?;
             for (node, why) in &refused {
                 tracing::info!("operator {node} is left to LiteRT: {why}");
+            }
+            for node in unreadable {
+                tracing::info!(
+                    "operator {node} is left to LiteRT: it reads a result that LiteRT has computed before all runs"
+                );
             }
             tracing::info!("{} of {} operators are taken", taken.len(), plan.len());
             for node in taken {

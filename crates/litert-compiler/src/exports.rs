@@ -1,4 +1,6 @@
-//! The functions that LiteRT looks up.
+//! The functions that LiteRT looks up: up to version 2.3 each of them, from 2.4 on one that gives a table of the others.
+//!
+//! Source: `litert/vendors/c/litert_compiler_plugin.h` of LiteRT 2.3.0 and `litert_compiler_plugin_api.h` of 2.4.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +9,8 @@ use crate::context::{Context, Object};
 use nnhal_c_boundary::handle::Table;
 use nnhal_litert_common::Shared;
 use nnhal_litert_common::compiled::{
-    API_VERSION, ApiVersion, Failure, Outcome, Status, answer, options_of_environment,
+    API_VERSION, ApiVersion, Failure, Header, Outcome, Status, TABLE_VERSION, answer,
+    check_asked_table, options_of_environment,
 };
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -348,5 +351,97 @@ pub extern "C" fn LiteRtCompilerPluginCheckCompilerCompatibility(
         }
         let sentence = format!("LiteRT has API version {version:?}, expected {API_VERSION:?}");
         Err(Failure::new(Status::UnsupportedCompilerVersion, sentence))
+    })
+}
+
+/// The functions above, in LiteRT's order.
+#[repr(C)]
+pub(crate) struct Interface {
+    pub(crate) header: Header,
+    version: unsafe extern "C" fn(*mut ApiVersion) -> c_int,
+    soc_manufacturer: extern "C" fn() -> *const c_char,
+    create: unsafe extern "C" fn(
+        *const c_void,
+        *mut *mut c_void,
+        *const c_void,
+        *const c_void,
+    ) -> c_int,
+    destroy: extern "C" fn(*mut c_void),
+    supported_hardware: unsafe extern "C" fn(*const c_void, *mut c_int) -> c_int,
+    num_supported_soc_models: unsafe extern "C" fn(*const c_void, *mut usize) -> c_int,
+    supported_soc_model: unsafe extern "C" fn(*const c_void, usize, *mut *const c_char) -> c_int,
+    partition:
+        unsafe extern "C" fn(*const c_void, *const c_char, *const c_void, *const c_void) -> c_int,
+    compile: unsafe extern "C" fn(
+        *const c_void,
+        *const c_char,
+        *const c_void,
+        *mut *mut c_void,
+    ) -> c_int,
+    destroy_result: extern "C" fn(*mut c_void),
+    byte_code: unsafe extern "C" fn(*const c_void, usize, *mut *const c_void, *mut usize) -> c_int,
+    num_byte_codes: unsafe extern "C" fn(*const c_void, *mut usize) -> c_int,
+    call_info: unsafe extern "C" fn(
+        *const c_void,
+        usize,
+        *mut *const c_void,
+        *mut usize,
+        *mut usize,
+    ) -> c_int,
+    num_calls: unsafe extern "C" fn(*const c_void, *mut usize) -> c_int,
+    register_transformations:
+        unsafe extern "C" fn(*const c_void, *mut *const c_void, *mut usize) -> c_int,
+    sdk_version: unsafe extern "C" fn(*const c_void, *mut *const c_char) -> c_int,
+    /// `get_compiled_result_handle`, which is optional.
+    result_handle: Option<extern "C" fn()>,
+    check_compatibility: extern "C" fn(
+        ApiVersion,
+        *const c_void,
+        *const c_void,
+        *const c_void,
+        *const c_char,
+    ) -> c_int,
+}
+
+/// Bytes of [`Interface`], as its header says: the header and 18 functions.
+const INTERFACE_SIZE: u16 = if usize::BITS == 64 { 152 } else { 80 };
+const _: () = assert!(size_of::<Interface>() == INTERFACE_SIZE as usize);
+
+static INTERFACE: Interface = Interface {
+    header: Header { size: INTERFACE_SIZE, major: TABLE_VERSION, minor: 0, reserved: 0 },
+    version: LiteRtGetCompilerPluginVersion,
+    soc_manufacturer: LiteRtGetCompilerPluginSocManufacturer,
+    create: LiteRtCreateCompilerPlugin,
+    destroy: LiteRtDestroyCompilerPlugin,
+    supported_hardware: LiteRtGetCompilerPluginSupportedHardware,
+    num_supported_soc_models: LiteRtGetNumCompilerPluginSupportedSocModels,
+    supported_soc_model: LiteRtGetCompilerPluginSupportedSocModel,
+    partition: LiteRtCompilerPluginPartition,
+    compile: LiteRtCompilerPluginCompile,
+    destroy_result: LiteRtDestroyCompiledResult,
+    byte_code: LiteRtGetCompiledResultByteCode,
+    num_byte_codes: LiteRtCompiledResultNumByteCodeModules,
+    call_info: LiteRtGetCompiledResultCallInfo,
+    num_calls: LiteRtGetNumCompiledResultCalls,
+    register_transformations: LiteRtCompilerPluginRegisterAllTransformations,
+    sdk_version: LiteRtGetCompilerPluginSDKVersion,
+    result_handle: None,
+    check_compatibility: LiteRtCompilerPluginCheckCompilerCompatibility,
+};
+
+/// The table of functions with a number, of which there is one.
+///
+/// # Safety
+/// `table` is null, or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn LiteRtCompilerPluginQueryInterface(
+    number: c_int,
+    version: ApiVersion,
+    table: *mut *const c_void,
+) -> c_int {
+    answer("LiteRtCompilerPluginQueryInterface", || {
+        check_asked_table(number, version)?;
+        // SAFETY: as the caller says.
+        unsafe { put(table, (&raw const INTERFACE).cast()) }
     })
 }

@@ -1,5 +1,5 @@
 //! `libLiteRtCompilerPlugin_nnhal.so`: chooses operators of models that LiteRT compiles, for `libLiteRtDispatch_nnhal.so`
-//! to run. It is for LiteRT 2.3.0, whose C API is 0.1.0.
+//! to run. It is for LiteRT 2.3, whose C API is 0.1.0, and 2.4.
 //!
 //! LiteRT shows the graph by a table of functions (`context`), which is read at once (`subgraph`). The operators become
 //! a graph for the importer of `.tflite` files, with their options (`options`), which says what it takes

@@ -43,6 +43,8 @@ struct Tensor {
     is_given: bool,
     /// Whether its value follows from constants and shapes.
     is_settled: bool,
+    /// Whether it is an output of the graph.
+    is_result: bool,
 }
 
 enum Quantization {
@@ -61,6 +63,8 @@ impl Subgraph {
             has_nameless_ends |= context.text(place::TENSOR_NAME, input)?.is_empty();
         }
         for output in context.all(place::NUM_SUBGRAPH_OUTPUTS, place::SUBGRAPH_OUTPUT, subgraph)? {
+            let index = reading.tensor(output)?;
+            reading.known_tensor(index).is_result = true;
             has_nameless_ends |= context.text(place::TENSOR_NAME, output)?.is_empty();
         }
         let mut nodes = Vec::new();
@@ -125,6 +129,28 @@ impl Subgraph {
     /// The nodes in their order.
     pub(crate) fn plan(&self) -> Vec<i32> {
         (0..self.nodes.len()).map(number).collect()
+    }
+
+    /// Splits nodes that are taken into those that stay so, and those that take what LiteRT has computed before all runs, as it does
+    /// shapes, and gives as a result of the model too: the buffer of such a result is not written before partitions run.
+    pub(crate) fn readable(&self, taken: Vec<i32>) -> Outcome<(Vec<i32>, Vec<i32>)> {
+        let mut kept: HashSet<i32> = taken.iter().copied().collect();
+        let mut unwritten = HashSet::new();
+        for (index, node) in (0..).zip(&self.nodes) {
+            if node.inputs.iter().any(|input| unwritten.contains(input)) {
+                kept.remove(&index);
+            }
+            if kept.contains(&index) {
+                continue;
+            }
+            for output in &node.outputs {
+                let tensor = self.tensor(*output)?;
+                if tensor.is_settled && tensor.is_result {
+                    unwritten.insert(*output);
+                }
+            }
+        }
+        Ok(taken.into_iter().partition(|node| kept.contains(node)))
     }
 
     pub(crate) fn object(&self, node: i32) -> Outcome<Object> {
@@ -257,7 +283,7 @@ impl Reading<'_> {
         };
         let weights = context.weights(object)?;
         let is_settled = weights.is_some();
-        let (is_computed, is_given) = (false, false);
+        let (is_computed, is_given, is_result) = (false, false, false);
         let tensor = Tensor {
             element_type,
             shape,
@@ -266,6 +292,7 @@ impl Reading<'_> {
             is_computed,
             is_given,
             is_settled,
+            is_result,
         };
         self.tensors.push(tensor);
         let index = number(self.tensors.len() - 1);
@@ -306,10 +333,10 @@ impl Nodes for Subgraph {
             _ => {}
         }
         // The importer takes the number, and no longer knows that it is a scalar.
-        if operator == B::Rank && node.inputs.len() == 1 {
+        if matches!(operator, B::Rank | B::Shape) && node.inputs.len() == 1 {
             let input = self.tensor(node.inputs[0])?;
             if input.shape.as_ref().is_some_and(Vec::is_empty) {
-                return refused("the rank of a scalar");
+                return refused("the rank or shape of a scalar");
             }
         }
         if let Options::NotShown = node.options {
@@ -502,6 +529,7 @@ mod tests {
             is_computed: true,
             is_given: false,
             is_settled: false,
+            is_result: false,
         }
     }
 
@@ -513,16 +541,20 @@ mod tests {
         Tensor { is_settled: true, ..tensor(Some(shape)) }
     }
 
+    fn node_of(operator: B) -> Node {
+        Node {
+            object: Object::new(std::ptr::null()),
+            code: operator as i32,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            options: Options::None,
+        }
+    }
+
     /// One operator, which computes the last tensor from the others.
     fn subgraph(operator: B, tensors: Vec<Tensor>) -> Subgraph {
         let last = number(tensors.len() - 1);
-        let node = Node {
-            object: Object::new(std::ptr::null()),
-            code: operator as i32,
-            inputs: (0..last).collect(),
-            outputs: vec![last],
-            options: Options::None,
-        };
+        let node = Node { inputs: (0..last).collect(), outputs: vec![last], ..node_of(operator) };
         Subgraph { nodes: vec![node], tensors, has_nameless_ends: false, copies: false }
     }
 
@@ -568,7 +600,9 @@ mod tests {
         assert!(judged(B::AssignVariable).contains("resource variables"));
         assert!(judged(B::Lstm).contains("which of its inputs are there"));
         let scalar = subgraph(B::Rank, vec![given(&[]), tensor(Some(&[]))]);
-        assert!(reason(scalar.judge_alone(0)).contains("rank of a scalar"));
+        assert!(reason(scalar.judge_alone(0)).contains("shape of a scalar"));
+        let nothing = subgraph(B::Shape, vec![given(&[]), tensor(Some(&[0]))]);
+        assert!(reason(nothing.judge_alone(0)).contains("shape of a scalar"));
         let missing = Tensor { is_given: false, ..given(&[2]) };
         let without = subgraph(B::Relu, vec![missing, tensor(Some(&[2]))]);
         assert!(reason(without.judge_alone(0)).contains("no value"));
@@ -579,6 +613,29 @@ mod tests {
         let by_blocks = subgraph(B::Relu, vec![by_blocks, tensor(Some(&[2]))]);
         assert!(reason(by_blocks.judge_alone(0)).contains("kind 3"));
         assert!(reason(scalar.judge_alone(1)).contains("no node 1"));
+    }
+
+    #[test]
+    fn a_result_that_litert_computes_before_runs_is_not_read() {
+        // 0 gives 1, which 1 reads, and 1 gives 2, which 2 reads.
+        let chain = |is_result, is_settled| {
+            let mut chain = subgraph(B::Rank, vec![given(&[]), tensor(Some(&[]))]);
+            for (from, to) in [(1, 2), (2, 3)] {
+                chain.tensors.push(Tensor { is_settled, ..tensor(Some(&[])) });
+                let (inputs, outputs) = (vec![from], vec![to]);
+                chain.nodes.push(Node { inputs, outputs, ..node_of(B::Neg) });
+            }
+            chain.tensors[1] = Tensor { is_settled, is_result, ..tensor(Some(&[])) };
+            chain
+        };
+        let kept = |chain: Subgraph, taken| chain.readable(taken).unwrap();
+        assert_eq!(kept(chain(true, true), vec![1, 2]), (vec![2], vec![1]));
+        assert_eq!(kept(chain(true, true), vec![0, 1, 2]), (vec![0, 1, 2], vec![]));
+        assert_eq!(kept(chain(false, true), vec![1, 2]), (vec![1, 2], vec![]));
+        assert_eq!(kept(chain(true, false), vec![1, 2]), (vec![1, 2], vec![]));
+        let mut both = chain(true, true);
+        both.tensors[2].is_result = true;
+        assert_eq!(kept(both, vec![1, 2]), (vec![], vec![1, 2]));
     }
 
     #[test]

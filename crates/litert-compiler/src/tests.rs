@@ -11,6 +11,7 @@ use std::ptr;
 const OK: c_int = 0;
 const INVALID_ARGUMENT: c_int = 1;
 const RUNTIME_FAILURE: c_int = 3;
+const UNSUPPORTED: c_int = 5;
 const NOT_FOUND: c_int = 6;
 const INDEX_OUT_OF_BOUNDS: c_int = 1000;
 const UNSUPPORTED_RUNTIME: c_int = 4000;
@@ -101,4 +102,48 @@ fn nothing_and_what_is_gone_are_statuses() {
         let none = LiteRtCompiledResultNumByteCodeModules(ptr::null(), &raw mut count);
         assert_eq!(none, NOT_FOUND, "nothing was taken");
     }
+}
+
+#[test]
+fn litert_2_4_gets_a_table_of_the_functions() {
+    let ask = |number, major, place: *mut *const c_void| {
+        let version = ApiVersion { major, minor: 0, patch: 0 };
+        // SAFETY: null, or a place for a pointer.
+        unsafe { LiteRtCompilerPluginQueryInterface(number, version, place) }
+    };
+    let mut table = ptr::null();
+    for (number, major) in [(1, 1), (-1, 1), (0, 0), (0, 2), (0, -1)] {
+        assert_eq!((ask(number, major, &raw mut table), table.is_null()), (UNSUPPORTED, true));
+    }
+    assert_eq!(ask(0, 1, ptr::null_mut()), INVALID_ARGUMENT);
+    assert_eq!(ask(0, 1, &raw mut table), OK);
+    // SAFETY: a table whose header says that there are 18 functions behind it.
+    let (header, functions) = unsafe {
+        let header = table.cast::<Header>().read();
+        assert_eq!(header, Header { size: 152, major: 1, minor: 0, reserved: 0 });
+        (header, table.byte_add(size_of::<Header>()).cast::<[usize; 18]>().read())
+    };
+    assert_eq!(usize::from(header.size), size_of::<Interface>());
+    // In the order of LiteRT's header; the handle of a result is the one that there is not.
+    let expected = [
+        LiteRtGetCompilerPluginVersion as *const (),
+        LiteRtGetCompilerPluginSocManufacturer as *const (),
+        LiteRtCreateCompilerPlugin as *const (),
+        LiteRtDestroyCompilerPlugin as *const (),
+        LiteRtGetCompilerPluginSupportedHardware as *const (),
+        LiteRtGetNumCompilerPluginSupportedSocModels as *const (),
+        LiteRtGetCompilerPluginSupportedSocModel as *const (),
+        LiteRtCompilerPluginPartition as *const (),
+        LiteRtCompilerPluginCompile as *const (),
+        LiteRtDestroyCompiledResult as *const (),
+        LiteRtGetCompiledResultByteCode as *const (),
+        LiteRtCompiledResultNumByteCodeModules as *const (),
+        LiteRtGetCompiledResultCallInfo as *const (),
+        LiteRtGetNumCompiledResultCalls as *const (),
+        LiteRtCompilerPluginRegisterAllTransformations as *const (),
+        LiteRtGetCompilerPluginSDKVersion as *const (),
+        ptr::null(),
+        LiteRtCompilerPluginCheckCompilerCompatibility as *const (),
+    ];
+    assert_eq!(functions, expected.map(<*const ()>::addr));
 }

@@ -97,9 +97,14 @@ impl Kernel {
     }
 
     /// For inputs of which some have no elements, which no device takes: if the outputs have none either, there is
-    /// nothing to run.
+    /// nothing to run. Otherwise the model is one without those inputs.
     fn variant_without_elements(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
-        let outputs = self.model.outputs_without_elements(&shapes)?.into_iter().map(Some).collect();
+        let outputs = match self.model.outputs_without_elements(&shapes) {
+            Err(nnhal::Error::NoElements { .. }) if !self.model.is_stateful() => {
+                return self.variant_for(shapes);
+            }
+            other => other?.into_iter().map(Some).collect(),
+        };
         Ok(Variant { shapes, runner: None, has_times: false, outputs })
     }
 

@@ -13,15 +13,16 @@ use crate::host::{HostStructure, Params};
 use nnhal::graph::{
     ActivationFunctionType, AddOptions, BatchMatMulOptions, BidirectionalSequenceLstmOptions,
     BidirectionalSequenceRnnOptions, BucketizeOptions, BuiltinOperator as B, BuiltinOptions as O,
-    BuiltinOptions2 as O2, ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions,
-    DepthToSpaceOptions, DepthwiseConv2DOptions, DivOptions, FakeQuantOptions,
-    FullyConnectedOptions, FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions,
-    L2NormOptions, LeakyReluOptions, LocalResponseNormalizationOptions, LshProjectionOptions,
-    LshProjectionType, LstmKernelType, LstmOptions, MirrorPadMode, MirrorPadOptions, MulOptions,
-    OneHotOptions, PackOptions, Padding, Pool2DOptions, ReduceWindowFunction, ReduceWindowOptions,
-    ReducerOptions, ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions,
-    ReverseSequenceOptions, RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions,
-    SqueezeOptions, StableHloCompositeOptions, StablehloGatherOptions, StablehloPadOptions,
+    BuiltinOptions2 as O2, CombinerType, ConcatenationOptions, Conv2DOptions, Conv3DOptions,
+    CumsumOptions, DepthToSpaceOptions, DepthwiseConv2DOptions, DivOptions,
+    EmbeddingLookupSparseOptions, FakeQuantOptions, FullyConnectedOptions,
+    FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions, L2NormOptions,
+    LeakyReluOptions, LocalResponseNormalizationOptions, LshProjectionOptions, LshProjectionType,
+    LstmKernelType, LstmOptions, MirrorPadMode, MirrorPadOptions, MulOptions, OneHotOptions,
+    PackOptions, Padding, Pool2DOptions, ReduceWindowFunction, ReduceWindowOptions, ReducerOptions,
+    ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, ReverseSequenceOptions,
+    RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions, SqueezeOptions,
+    StableHloCompositeOptions, StablehloGatherOptions, StablehloPadOptions,
     StablehloReduceWindowOptions, StablehloScatterOptions, StridedSliceOptions, SubOptions,
     SvdfOptions, TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions,
     UnpackOptions,
@@ -285,6 +286,7 @@ fn needs_options(operator: B) -> bool {
             | B::MaxPool2d
             | B::L2Pool2d
             | B::FakeQuant
+            | B::EmbeddingLookupSparse
             | B::StablehloPad
             | B::StablehloGather
             | B::StablehloScatter
@@ -448,6 +450,15 @@ fn table(operator: B, params: &Params<'_>) -> Option<Option<O>> {
                     _ => return None,
                 },
             }))
+        }
+        B::EmbeddingLookupSparse => {
+            let combiner = match p.read::<Integer>()?.value {
+                0 => CombinerType::Sum,
+                1 => CombinerType::Mean,
+                2 => CombinerType::Sqrtn,
+                _ => return None,
+            };
+            O::EmbeddingLookupSparseOptions(Box::new(EmbeddingLookupSparseOptions { combiner }))
         }
         B::Softmax => {
             O::SoftmaxOptions(Box::new(SoftmaxOptions { beta: p.read::<Float>()?.value }))

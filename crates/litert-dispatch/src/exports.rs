@@ -1,6 +1,6 @@
-//! The function that LiteRT looks up, and those that it gets from it.
+//! The functions that LiteRT looks up, one up to version 2.3 and another from 2.4 on, and those that it gets from them.
 //!
-//! Source: `litert/vendors/c/litert_dispatch_api.h` of LiteRT 2.3.0.
+//! Source: `litert/vendors/c/litert_dispatch_api.h` of LiteRT 2.3.0 and 2.4.
 
 #![allow(unsafe_code)]
 
@@ -9,8 +9,8 @@ use crate::runtime::{Buffer, MemoryBuffer, Runtime};
 use nnhal_c_boundary::handle::Table;
 use nnhal_litert_common::Shared;
 use nnhal_litert_common::compiled::{
-    API_VERSION, ApiVersion, Failure, Header, Outcome, RankedTensorType, Status, answer,
-    options_of_environment,
+    API_VERSION, ApiVersion, Failure, Header, Outcome, RankedTensorType, Status, TABLE_VERSION,
+    answer, check_asked_table, options_of_environment,
 };
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -86,7 +86,18 @@ struct Interface {
     get_hooks: unsafe extern "C" fn(*mut c_void, *mut *mut c_void, *mut *mut c_void) -> c_int,
 }
 
-/// What LiteRT gets.
+/// The functions as LiteRT 2.4 has them, behind a header. They end before those for graphs' edges, which are optional.
+#[repr(C)]
+pub(crate) struct InterfaceV1 {
+    pub(crate) header: Header,
+    interface: Interface,
+}
+
+/// Bytes of [`InterfaceV1`], as its header says: the header and 26 functions.
+const TABLE_SIZE: u16 = if usize::BITS == 64 { 216 } else { 112 };
+const _: () = assert!(size_of::<InterfaceV1>() == TABLE_SIZE as usize);
+
+/// What LiteRT gets up to version 2.3.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Api {
@@ -110,33 +121,36 @@ const _: () = {
     assert!(std::mem::offset_of!(Api, interface) == 24);
 };
 
-static INTERFACE: Interface = Interface {
-    initialize,
-    get_vendor_id,
-    get_build_id,
-    get_capabilities,
-    device_context_create,
-    device_context_destroy,
-    get_input_requirements,
-    get_output_requirements,
-    register_tensor_buffer,
-    unregister_tensor_buffer,
-    invocation_context_create,
-    invocation_context_destroy,
-    set_scheduling_info,
-    attach_input,
-    attach_output,
-    detach_input,
-    detach_output,
-    invoke,
-    start_metrics_collection,
-    stop_metrics_collection,
-    get_num_metrics,
-    get_metric,
-    destroy_metrics,
-    check_runtime_compatibility,
-    set_options,
-    get_hooks,
+static TABLE: InterfaceV1 = InterfaceV1 {
+    header: Header { size: TABLE_SIZE, major: TABLE_VERSION, minor: 0, reserved: 0 },
+    interface: Interface {
+        initialize,
+        get_vendor_id,
+        get_build_id,
+        get_capabilities,
+        device_context_create,
+        device_context_destroy,
+        get_input_requirements,
+        get_output_requirements,
+        register_tensor_buffer,
+        unregister_tensor_buffer,
+        invocation_context_create,
+        invocation_context_destroy,
+        set_scheduling_info,
+        attach_input,
+        attach_output,
+        detach_input,
+        detach_output,
+        invoke,
+        start_metrics_collection,
+        stop_metrics_collection,
+        get_num_metrics,
+        get_metric,
+        destroy_metrics,
+        check_runtime_compatibility,
+        set_options,
+        get_hooks,
+    },
 };
 
 /// Fills in LiteRT's structure.
@@ -163,7 +177,7 @@ pub unsafe extern "C" fn LiteRtDispatchGetApi(api: *mut Api) -> c_int {
         let filled = Api {
             header: Header { size: API_SIZE, major: 1, minor: 0, reserved: 0 },
             version: API_VERSION,
-            interface: (&raw const INTERFACE).cast(),
+            interface: (&raw const TABLE.interface).cast(),
             asynchronous: ptr::null(),
             graph: ptr::null(),
             buffers: ptr::null(),
@@ -171,6 +185,23 @@ pub unsafe extern "C" fn LiteRtDispatchGetApi(api: *mut Api) -> c_int {
         // SAFETY: the structure is at least so large.
         unsafe { api.write_unaligned(filled) };
         Ok(())
+    })
+}
+
+/// The table of functions with a number, of which there is one: there are no events, graphs or buffers of its own.
+///
+/// # Safety
+/// `table` is null, or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn LiteRtDispatchQueryInterface(
+    number: c_int,
+    version: ApiVersion,
+    table: *mut *const c_void,
+) -> c_int {
+    answer("LiteRtDispatchQueryInterface", || {
+        check_asked_table(number, version)?;
+        // SAFETY: as the caller says.
+        unsafe { put(table, (&raw const TABLE).cast()) }
     })
 }
 

@@ -1,5 +1,5 @@
 //! `libLiteRtDispatch_nnhal.so`: runs what `libLiteRtCompilerPlugin_nnhal.so` has chosen of LiteRT's compiled models. It is
-//! for LiteRT 2.3.0, whose C API is 0.1.0.
+//! for LiteRT 2.3, whose C API is 0.1.0, and 2.4.
 //!
 //! The byte code is a `.tflite` file, which is read where LiteRT has it; a partition is a subgraph of it (`partition`). It
 //! runs in LiteRT's tensor buffers while they are locked (`runtime`). What LiteRT holds are handles that are looked up,

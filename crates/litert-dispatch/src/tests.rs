@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "C functions are called as C would")]
 
-use crate::exports::{Api, LiteRtDispatchGetApi};
+use crate::exports::{Api, InterfaceV1, LiteRtDispatchGetApi, LiteRtDispatchQueryInterface};
 use crate::runtime::MemoryBuffer;
 use nnhal_litert_common::compiled::{ApiVersion, Header, RankedTensorType};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -127,6 +127,7 @@ type Requirements =
 type CreateDevice = unsafe extern "C" fn(*const c_void, *const c_void, *mut *mut c_void) -> c_int;
 
 /// The library's functions, by place.
+#[derive(Debug, PartialEq)]
 struct Library([usize; 26]);
 
 impl Library {
@@ -141,6 +142,18 @@ impl Library {
             let functions =
                 ptr::with_exposed_provenance::<[usize; 26]>(usize::try_from(api[3]).unwrap());
             Self(*functions)
+        }
+    }
+
+    /// As LiteRT 2.4 asks for them, with their header.
+    fn asked() -> (Header, Self) {
+        let (mut table, version) = (ptr::null(), ApiVersion { major: 1, minor: 0, patch: 0 });
+        // SAFETY: a place for a pointer, which then leads to a header and at least as many functions as it says.
+        unsafe {
+            assert_eq!(LiteRtDispatchQueryInterface(0, version, &raw mut table), OK);
+            let header = table.cast::<Header>().read();
+            assert_eq!(usize::from(header.size), size_of::<InterfaceV1>());
+            (header, Self(table.byte_add(size_of::<Header>()).cast::<[usize; 26]>().read()))
         }
     }
 
@@ -337,6 +350,29 @@ fn a_litert_of_another_age_is_refused() {
     let version = |minor| ApiVersion { major: 0, minor, patch: 0 };
     assert_eq!(check(version(1), ptr::null(), ptr::null()), OK);
     assert_eq!(check(version(2), ptr::null(), ptr::null()), UNSUPPORTED_RUNTIME);
+}
+
+#[test]
+fn litert_2_4_gets_the_same_functions() {
+    let (header, asked) = Library::asked();
+    assert_eq!(header, Header { size: 216, major: 1, minor: 0, reserved: 0 });
+    assert_eq!(asked, Library::load());
+    assert!(asked.0.iter().all(|function| *function != 0));
+    let query = |number, major| {
+        let mut table = ptr::without_provenance(1);
+        let version = ApiVersion { major, minor: 0, patch: 0 };
+        // SAFETY: a place for a pointer.
+        let status = unsafe { LiteRtDispatchQueryInterface(number, version, &raw mut table) };
+        (status, table.addr())
+    };
+    // Events, graphs and buffers of its own; what there may be later; and LiteRTs of other ages.
+    for (number, major) in [(1, 1), (2, 1), (3, 1), (4, 1), (-1, 1), (0, 0), (0, 2), (0, -1)] {
+        assert_eq!(query(number, major), (UNSUPPORTED, 1));
+    }
+    let version = ApiVersion { major: 1, minor: 0, patch: 0 };
+    // SAFETY: null is one of the things that it takes.
+    let status = unsafe { LiteRtDispatchQueryInterface(0, version, ptr::null_mut()) };
+    assert_eq!(status, INVALID_ARGUMENT);
 }
 
 #[test]

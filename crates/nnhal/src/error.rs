@@ -108,7 +108,7 @@ pub enum Error {
         /// What is known.
         expected: Vec<Option<usize>>,
     },
-    /// Inputs of which some have no elements, which devices do not take, and for which outputs are not known.
+    /// Inputs of which some have no elements, which devices do not take, and for which outputs are not known without a run.
     #[error("inputs have shapes {found:?}, and with no elements nothing runs: {why}")]
     NoElements {
         /// The shapes.

@@ -103,6 +103,13 @@ impl TensorInfo {
         if self.is_rank_open { None } else { self.shape.iter().copied().collect() }
     }
 
+    /// The lengths for which a model is prepared where this is an input of the given shape: with a length of 0 the model is not run
+    /// (see [`Runner`](crate::Runner)), so that 1 does, but where the file itself says 0.
+    pub fn prepared_lengths(&self, shape: &[usize]) -> Vec<usize> {
+        let least = |axis| if self.shape.get(axis) == Some(&Some(0)) { 0 } else { 1 };
+        shape.iter().enumerate().map(|(axis, length)| (*length).max(least(axis))).collect()
+    }
+
     /// Whether it has this name, its own or that of a signature.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.signature_name.as_deref() == Some(name)

@@ -432,7 +432,8 @@ impl Model {
 
     /// The same file with other shapes of its inputs, in their order; `None` leaves one as it is.
     /// Strictly, only lengths that the file leaves open may change; otherwise all may, and whether a
-    /// model comes of it is seen here or when it is prepared.
+    /// model comes of it is seen here or when it is prepared. For an input with a length of 0 devices get one of one element
+    /// that nothing reads.
     ///
     /// # Errors
     /// [`Error::Import`]: the shapes do not fit the file, or an operator. [`Error::NotAFile`]

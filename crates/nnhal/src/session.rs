@@ -441,8 +441,7 @@ impl Session {
                 continue;
             };
             fits &= dimensions_of(info, &base.inputs[index], shape).is_ok();
-            // What has no elements is not run, so that any length does.
-            shapes[index] = shape.iter().map(|length| (*length).max(1)).collect();
+            shapes[index] = info.prepared_lengths(shape);
         }
         if fits { Ok(None) } else { self.program_for(shapes).map(Some) }
     }
@@ -500,8 +499,9 @@ impl Session {
         let fits = shapes.iter().zip(infos).zip(&self.base.prepared.inputs);
         let mut fits = fits.map(|((shape, info), operand)| dimensions_of(info, operand, shape));
         let mut runner = if self.model().has_example_shapes() && fits.any(|it| it.is_err()) {
-            let lengths = |shape: &Vec<usize>| shape.iter().map(|it| (*it).max(1)).collect();
-            let program = self.program_for(shapes.iter().map(lengths).collect())?;
+            let lengths =
+                infos.iter().zip(&shapes).map(|(info, shape)| info.prepared_lengths(shape));
+            let program = self.program_for(lengths.collect())?;
             Runner::new(Arc::clone(&program.prepared))?
         } else {
             self.runner()?

@@ -34,6 +34,23 @@ pub(crate) fn is_scalar(info: &TensorInfo) -> bool {
     info.shape.is_empty() && !info.is_rank_open
 }
 
+/// Whether the model was made for an input without elements: the device takes one of one element that nothing reads.
+pub(crate) fn is_left_out(info: &TensorInfo, operand: &Operand) -> bool {
+    info.shape.contains(&Some(0)) && operand.has_known_dimensions()
+}
+
+/// The shape of an input that the device takes with these dimensions.
+pub(crate) fn shape_of_input(
+    info: &TensorInfo,
+    operand: &Operand,
+    dimensions: &[u32],
+) -> Vec<usize> {
+    match info.known_shape() {
+        Some(shape) if is_left_out(info, operand) => shape,
+        _ => shape_of(info, dimensions),
+    }
+}
+
 pub(crate) fn is_shape(info: &TensorInfo, dimensions: &[u32], shape: &[usize]) -> bool {
     if shape.is_empty() && is_scalar(info) {
         return true;
@@ -54,6 +71,15 @@ pub(crate) fn dimensions_of(
         let expected = if is_scalar(info) { Vec::new() } else { of_device() };
         Error::Shape { found: shape.to_vec(), expected }
     };
+    if is_left_out(info, operand) {
+        let fits = info.known_shape().is_some_and(|known| known == shape);
+        let expected = info.shape.clone();
+        return if fits {
+            Ok(operand.dimensions.clone())
+        } else {
+            Err(Error::Shape { found: shape.to_vec(), expected })
+        };
+    }
     if is_scalar(info) && shape.is_empty() {
         let is_scalar = operand.operand_type.is_scalar();
         return Ok(if is_scalar { Vec::new() } else { vec![1] });

@@ -380,12 +380,9 @@ impl Session {
         py: Python<'_>,
         inputs: &[Bound<'_, PyUntypedArray>],
     ) -> Outcome<Option<Arc<Variant>>> {
-        // What has no elements is not run, so that any length does.
-        let lengths = |it: &Bound<'_, PyUntypedArray>| {
-            it.shape().iter().map(|length| (*length).max(1)).collect()
-        };
-        let shapes: Vec<Vec<usize>> = inputs.iter().map(lengths).collect();
         let model = self.base.session.model();
+        let given = model.inputs().iter().zip(inputs);
+        let shapes: Vec<_> = given.map(|(info, it)| info.prepared_lengths(it.shape())).collect();
         if model.inputs().iter().zip(&shapes).all(|(info, shape)| info.example_shape == *shape) {
             return Ok(None);
         }

@@ -91,7 +91,13 @@ def tensor(name, shape, kind=FLOAT32, buffer=0, signature=None, variable=None, s
 
 
 def model(codes, tensors, inputs, outputs, operators, buffers=(b"",), signatures=None):
-    operator_codes = [Table(_0=("b", min(code, 127)), _2=("i", 1), _3=("i", code)) for code in codes]
+    """Codes are those of the format, or names of custom operators."""
+    operator_codes = [
+        Table(_0=("b", 32), _1=code, _2=("i", 1), _3=("i", 32))
+        if isinstance(code, str)
+        else Table(_0=("b", min(code, 127)), _2=("i", 1), _3=("i", code))
+        for code in codes
+    ]
     operators = [
         Table(_0=("I", code), _1=ins, _2=outs, _3=kind, _4=options)
         for code, ins, outs, kind, options in operators
@@ -169,6 +175,19 @@ def relu(shape):
     """The smallest model: one operation, one input."""
     tensors = [tensor("x", shape), tensor("y", shape)]
     return model([RELU], tensors, [0], [1], [(0, [0], [1], None, None)])
+
+
+def verified():
+    """y = the greater of x and 0, and what the numbers 1 and 2 are more than y, whose type is that of their integers in the
+    file, as TensorFlow's converter writes it."""
+    tensors = [
+        tensor("x", [2]),
+        tensor("y", [2]),
+        tensor("quantized", [2], INT8, buffer=1, scales=[0.5]),
+        tensor("NumericVerify/quantized:2", [2], INT8, scales=[0.5]),
+    ]
+    operators = [(0, [0], [1], None, None), (1, [2, 1], [3], None, None)]
+    return model([RELU, "NumericVerify"], tensors, [0], [1], operators, buffers=[b"", bytes([2, 4])])
 
 
 def running_sum():

@@ -110,6 +110,15 @@ def test_constants_can_be_read_and_not_set(digits):
         digits.set_tensor(15, weights)
 
 
+def test_differences_of_a_model_that_verifies_itself_are_kept():
+    interpreter = nnhal.Interpreter(model_content=flatfile.verified())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.array([0.25, -3], np.float32))
+    interpreter.invoke()
+    assert interpreter.get_tensor_details()[3]["dtype"] is np.float32
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.array([0.75, 2], np.float32))
+
+
 def test_an_intermediate_tensor_is_kept_only_when_asked_for(digits, digits_path, digit):
     digits.invoke()
     with pytest.raises(ValueError, match="Tensor data is null"):
@@ -197,6 +206,18 @@ def test_kernels_of_others_are_refused_by_the_name_that_litert_has_for_them(add_
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match="InterpreterWithCustomOps: nnhal takes no kernels.*TFLite_Mine"):
         nnhal.InterpreterWithCustomOps(["TFLite_MineRegisterer"], model_content=add_bytes)
+
+
+def test_an_input_without_elements_beside_an_output_that_has_some():
+    tensors = [flatfile.tensor("x", [2]), flatfile.tensor("like", [0]), flatfile.tensor("y", [2])]
+    content = flatfile.model([flatfile.RELU], tensors, [0, 1], [2], [(0, [0], [2], None, None)])
+    interpreter = nnhal.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for value in ([1, -1], [-2, 2]):
+        interpreter.set_tensor(0, np.float32(value))
+        interpreter.set_tensor(1, np.zeros(0, np.float32))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(2), np.maximum(value, 0))
 
 
 def test_strictly_only_open_lengths_are_resized(open_bytes, add_bytes):

@@ -31,7 +31,9 @@ def test_a_package_that_is_stood_in_for_is_ours(package, module, monkeypatch):
             assert custom is nnhal.InterpreterWithCustomOps
         assert importlib.util.find_spec(package) is not None
         assert not nnhal.install_as(package)._modules
-        with pytest.raises(AttributeError, match="nnhal stands in"):
+        # Of an installed package all else is there, and says itself what is not.
+        own = None if hasattr(importlib.import_module(package), "__file__") else "nnhal stands in"
+        with pytest.raises(AttributeError, match=own):
             importlib.import_module(package).keras
     assert package not in sys.modules
 
@@ -41,7 +43,7 @@ def test_other_modules_of_an_installed_package_stay(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     package = tmp_path / "ai_edge_litert"
     package.mkdir()
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("__version__ = '2.3.0'\n")
     (package / "interpreter.py").write_text("Interpreter = None\n")
     (package / "compiled_model.py").write_text("from ai_edge_litert import interpreter\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -49,6 +51,53 @@ def test_other_modules_of_an_installed_package_stay(tmp_path, monkeypatch):
         other = importlib.import_module("ai_edge_litert.compiled_model")
         assert other.interpreter.Interpreter is nnhal.Interpreter
         monkeypatch.delitem(sys.modules, "ai_edge_litert.compiled_model")
+        # LiteRT's compiled models look for libraries beside the package's file.
+        itself = importlib.import_module("ai_edge_litert")
+        assert pathlib.Path(itself.__file__) == package / "__init__.py"
+        assert itself.__version__ == "2.3.0"
+        assert itself.interpreter.Interpreter is nnhal.Interpreter
+    assert "ai_edge_litert" not in sys.modules
+
+
+def test_a_package_that_cannot_be_imported_is_not_stood_in_for(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "tflite_runtime"]:
+        monkeypatch.delitem(sys.modules, name)
+    package = tmp_path / "tflite_runtime"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('no library')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="no library"):
+        nnhal.install_as("tflite_runtime")
+    assert "tflite_runtime.interpreter" not in sys.modules
+
+
+def test_tensorflow_itself_has_our_interpreter(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow"]:
+        monkeypatch.delitem(sys.modules, name)
+    # The installed one takes long to import; this has its modules.
+    python = tmp_path / "tensorflow" / "lite" / "python"
+    python.mkdir(parents=True)
+    (python / "interpreter.py").write_text("raise AssertionError('TensorFlow has its own')\n")
+    (python / "__init__.py").write_text("")
+    (python.parent / "__init__.py").write_text("from tensorflow.lite.python.interpreter import Interpreter\n")
+    (python.parent.parent / "__init__.py").write_text("from tensorflow import lite\nkeras = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with nnhal.install_as("tensorflow.lite"):
+        import tensorflow as tf
+
+        assert tf.keras == 1
+        assert tf.lite.Interpreter is nnhal.Interpreter
+        from tensorflow.lite.python import interpreter
+
+        assert interpreter.OpResolverType is nnhal.OpResolverType
+        assert not nnhal.install_as("tensorflow.lite")._modules
+        with pytest.raises(AttributeError, match="has only its interpreter"):
+            interpreter.no_such_name
+    with pytest.raises(nnhal.Error, match="imported already"):
+        nnhal.install_as("tensorflow.lite")
+    # Not by monkeypatch, which would put these modules back for the tests that follow.
+    for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow"]:
+        del sys.modules[name]
 
 
 def test_nested_names_of_tensorflow_are_there(monkeypatch):

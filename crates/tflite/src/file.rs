@@ -109,6 +109,9 @@ pub(crate) struct Tensor<'a> {
     pub(crate) has_shape: bool,
     /// Whether the file says that it is a scalar, whatever is chosen for an input.
     pub(crate) is_scalar: bool,
+    /// Whether it is an input for which a shape with a length of 0 is chosen. The HAL has no such inputs: it gets one of
+    /// one element that nothing reads, and what reads the tensor reads one that is computed.
+    pub(crate) is_left_out: bool,
     /// The shape with `None` where it is not known, if the file has one.
     pub(crate) signature: Option<Vec<Option<u32>>>,
     /// The same as the file has it, whatever becomes of `signature`.
@@ -250,15 +253,12 @@ impl<'a> File<'a> {
             self.is_contradicted |= !fits;
             self.has_other_ranks |= tensor.shape.len() != shape.len();
             let fits = fits || may_contradict;
-            if !fits || shape.contains(&0) {
+            if !fits {
                 let shown = |lengths: &[Option<u32>]| {
                     let shown = lengths.iter().map(|it| it.map_or("?".into(), |it| it.to_string()));
                     shown.collect::<Vec<String>>().join(", ")
                 };
                 let what = match &tensor.signature {
-                    _ if fits => {
-                        format!("the shape {shape:?} has a length of 0, and 1 is the least")
-                    }
                     Some(open) => format!("the shape {shape:?} does not fit [{}]", shown(open)),
                     None => format!("the shape {shape:?} is not {:?}", tensor.shape),
                 };
@@ -267,6 +267,7 @@ impl<'a> File<'a> {
             self.is_reshaped |= tensor.shape != *shape;
             tensor.shape.clone_from(shape);
             tensor.signature = None;
+            tensor.is_left_out = shape.contains(&0);
         }
         Ok(())
     }
@@ -439,6 +440,14 @@ fn read_graph<'a>(
         (indexes("inputs", table.inputs())?, indexes("outputs", table.outputs())?);
     let name = table.name().map_err(malformed(place))?.unwrap_or_default();
     meter.take(name.len())?;
+    for operator in &operators {
+        // TensorFlow's converter writes the type of what is compared, and TensorFlow Lite gives differences of floats.
+        if matches!(&operator.code.kind, OperatorKind::Custom(name) if &**name == "NumericVerify") {
+            for output in &operator.outputs {
+                tensors[*output].type_code = TensorType::Float32 as i8;
+            }
+        }
+    }
     Ok(Graph { name: name.to_owned(), inputs, outputs, tensors, operators })
 }
 
@@ -524,6 +533,7 @@ fn read_tensor<'a>(
         name: name.to_owned(),
         type_code: table.type_().map_err(malformed(place))?,
         is_scalar: has_shape && shape.is_empty(),
+        is_left_out: false,
         shape,
         has_shape,
         other_quantization: quantization.and_then(|it| other_quantization(&it)),

@@ -277,7 +277,8 @@ pub fn is_dynamic_range(operation: OperationType) -> bool {
 /// Which part of a file is imported, and for what inputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ImportOptions<'a> {
-    /// By input; `None`, or none at all, leaves an input as it is.
+    /// By input; `None`, or none at all, leaves an input as it is. One for which a length of 0 is chosen stays an input, of one
+    /// element that nothing reads: the HAL has no inputs without elements, but operations that compute such tensors.
     pub shapes: &'a [Option<Vec<u32>>],
     /// Whether lengths that the file fixes may be others, and the rank too. What is computed has
     /// whatever shape follows; where none does, the import or the model's validation fails.

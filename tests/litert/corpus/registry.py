@@ -12,7 +12,7 @@ FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape":
             "sound": "ops_sound",
             "control": "control", "files": "files", "networks": "networks",
             "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide", "narrow": "narrow",
-            "probed": "probed", "flex": "flex"}
+            "probed": "probed", "flex": "flex", "empty": "empty"}
 
 # Families that need more than requirements.txt, which are made only where they are asked for by name.
 OTHERS = {"torch": "torch_networks"}

@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::position::{Position, find};
 use crate::prepared::Prepared;
-use crate::shape::{byte_size, dimensions_of, element_count, is_shape, shape_of};
+use crate::shape::{
+    byte_size, dimensions_of, element_count, is_left_out, is_shape, shape_of, shape_of_input,
+};
 use crate::tensor::{Tensor, TensorView, encode_reals, stored};
 use nnhal_hal::Operand;
 use std::sync::Arc;
@@ -75,6 +77,18 @@ impl Runner {
         let info = &prepared.model.inputs()[index];
         let operand = &prepared.inputs[index];
         let size = value.data_type.size().unwrap_or(1);
+        if is_left_out(info, operand) {
+            let shape = info.known_shape().unwrap_or_default();
+            if let Some(found) = value.shape() {
+                dimensions_of(info, operand, found)?;
+            }
+            return if value.bytes.is_empty() {
+                convert(info, operand, value, scratch).map(drop)
+            } else {
+                let (data_type, found) = (value.data_type, value.bytes.len());
+                Err(Error::Elements { data_type, shape, found })
+            };
+        }
         // Whether the shape is the one that is there is looked at first: it is, mostly.
         let is_same = match (value.shape(), &self.input_shapes[index]) {
             (None, known) => known.is_some(),
@@ -185,8 +199,7 @@ impl Runner {
     pub fn input_shape<'p>(&self, input: impl Into<Position<'p>>) -> Result<Option<Vec<usize>>> {
         let inputs = self.prepared.model.inputs();
         let index = find("input", inputs, &input.into())?;
-        let dimensions = self.input_shapes[index].as_deref();
-        Ok(dimensions.map(|dimensions| shape_of(&inputs[index], dimensions)))
+        Ok(self.shape_of_input(index))
     }
 
     /// Reads an input back, as the model takes it.
@@ -197,13 +210,20 @@ impl Runner {
         let inputs = self.prepared.model.inputs();
         let index = find("input", inputs, &input.into())?;
         let info = &inputs[index];
-        let Some(dimensions) = self.input_shapes[index].as_deref() else {
+        let Some(shape) = self.shape_of_input(index) else {
             let open = Error::OpenShape { expected: info.shape.clone() };
             return Err(Error::input(&info.name)(open));
         };
         let mut tensor = Tensor::empty(info.data_type);
-        read(&self.inputs, index, info, &shape_of(info, dimensions), &mut tensor)?;
+        read(&self.inputs, index, info, &shape, &mut tensor)?;
         Ok(tensor)
+    }
+
+    /// The shape of an input as it is now; `None` where it is not known yet.
+    pub(super) fn shape_of_input(&self, index: usize) -> Option<Vec<usize>> {
+        let (info, operand) = (&self.prepared.model.inputs()[index], &self.prepared.inputs[index]);
+        let dimensions = self.input_shapes[index].as_deref()?;
+        Some(shape_of_input(info, operand, dimensions))
     }
 }
 

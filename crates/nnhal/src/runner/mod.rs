@@ -40,8 +40,9 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 /// written into it, and outputs read from it. What is not written stays as it was; before anything
 /// is written inputs of known shape are 0.
 ///
-/// Where an input has no elements, such as a batch of no rows, nothing is computed: outputs have none either, see
-/// [`Model::outputs_without_elements`].
+/// Where an input has no elements, such as a batch of no rows, and outputs have none either, nothing is computed, see
+/// [`Model::outputs_without_elements`]. Where outputs have elements all the same, the model is prepared once more for such
+/// inputs.
 ///
 /// A stateful model's variables are the runner's: each runner of a session is a stream of its own, unless it
 /// shares resource variables ([`Runner::share`]).
@@ -81,14 +82,23 @@ pub struct Runner {
     lent: (Vec<Option<Memory>>, Vec<Option<Memory>>),
     /// By input: whether the caller of a session has given it.
     given: Vec<bool>,
-    without_elements: WithoutElements,
+    /// For the last shapes of inputs of which some had no elements.
+    without_elements: Option<WithoutElements>,
 }
 
-/// The last shapes of inputs of which some had no elements, and those of the outputs for them.
-#[derive(Debug, Default)]
+/// What a model gives for inputs of which some have no elements.
+#[derive(Debug)]
 struct WithoutElements {
     inputs: Vec<Vec<usize>>,
-    outputs: Vec<Vec<usize>>,
+    outputs: OutputsOfThem,
+}
+
+#[derive(Debug)]
+enum OutputsOfThem {
+    /// None of them has elements.
+    Known(Vec<Vec<usize>>),
+    /// The model without those inputs computes them.
+    Computed(Box<Runner>),
 }
 
 impl Runner {
@@ -129,7 +139,7 @@ impl Runner {
             scratch: Vec::new(),
             lent: (Vec::new(), Vec::new()),
             given: vec![false; inputs],
-            without_elements: WithoutElements::default(),
+            without_elements: None,
             prepared,
         };
         runner.place_states();
@@ -214,7 +224,7 @@ impl Runner {
             return Err(Error::input(&inputs[open].name)(Error::OpenShape { expected }));
         }
         if self.input_shapes.iter().flatten().any(|shape| shape.contains(&0)) {
-            return self.run_without_elements();
+            return self.run_without_elements(options, observer);
         }
         let prepared = Arc::clone(&self.prepared);
         let of_device = options.for_device(&prepared.options);
@@ -310,28 +320,106 @@ impl Runner {
         Err(self.prepared.error(nnhal_hal::Error::failure(why)))
     }
 
-    /// Gives outputs the shapes that they have where an input has no elements.
-    fn run_without_elements(&mut self) -> Result<()> {
-        let model = &self.prepared.model;
-        let inputs = model.inputs().iter().zip(&self.input_shapes);
-        let shapes: Vec<Vec<usize>> = inputs
-            .map(|(info, known)| shape_of(info, known.as_deref().unwrap_or_default()))
-            .collect();
-        if self.without_elements.inputs != shapes {
-            let outputs = model.outputs_without_elements(&shapes)?;
-            self.without_elements = WithoutElements { inputs: shapes, outputs };
-        }
-        let outputs = &self.without_elements.outputs;
-        for (memory, (info, shape)) in self.lent.1.iter().zip(model.outputs().iter().zip(outputs)) {
+    /// A run in which inputs have no elements.
+    fn run_without_elements(
+        &mut self,
+        options: &RunOptions,
+        observer: Option<&dyn Observer>,
+    ) -> Result<()> {
+        let shapes = (0..self.input_shapes.len()).map(|it| self.shape_of_input(it));
+        let shapes: Vec<Vec<usize>> = shapes.map(Option::unwrap_or_default).collect();
+        let known = self.without_elements.take().filter(|it| it.inputs == shapes);
+        let mut known = match known {
+            Some(known) => known,
+            None => {
+                let outputs = self.outputs_of_them(&shapes)?;
+                WithoutElements { inputs: shapes, outputs }
+            }
+        };
+        let outcome = match &mut known.outputs {
+            OutputsOfThem::Known(shapes) => self.give_nothing(shapes),
+            OutputsOfThem::Computed(runner) => self.compute_by(runner, options, observer),
+        };
+        self.without_elements = Some(known);
+        outcome
+    }
+
+    fn outputs_of_them(&self, shapes: &[Vec<usize>]) -> Result<OutputsOfThem> {
+        let prepared = &self.prepared;
+        let refused = match prepared.model.outputs_without_elements(shapes) {
+            Ok(outputs) => return Ok(OutputsOfThem::Known(outputs)),
+            Err(error) if prepared.model.is_stateful() => return Err(error),
+            Err(error) => error,
+        };
+        let wanted: Vec<_> = shapes.iter().cloned().map(Some).collect();
+        let model = match prepared.model.with_input_shapes(&wanted, false) {
+            Err(Error::NotAFile) => return Err(refused),
+            other => other?,
+        };
+        let is_relaxed = prepared.model.hal().relax_computation_float32_to_float16;
+        let model = if is_relaxed { model.relaxed() } else { model };
+        let runner = Self::new(Arc::new(Prepared::new(&model, &prepared.options)?))?;
+        Ok(OutputsOfThem::Computed(Box::new(runner)))
+    }
+
+    /// Gives outputs these shapes, of which each has a length of 0.
+    fn give_nothing(&mut self, outputs: &[Vec<usize>]) -> Result<()> {
+        let infos = self.prepared.model.outputs();
+        for (memory, (info, shape)) in self.lent.1.iter().zip(infos.iter().zip(outputs)) {
             let Some(memory) = memory else { continue };
             let found = usize::try_from(memory.size()).unwrap_or(usize::MAX);
             let (data_type, shape) = (info.data_type, shape.clone());
             return Err(Error::Elements { data_type, shape, found });
         }
-        self.output_shapes.clone_from(outputs);
+        outputs.clone_into(&mut self.output_shapes);
         self.timing = Timing::NONE;
         self.has_run = true;
         Ok(())
+    }
+
+    /// Runs another runner of the model with the inputs that this one has, and takes its outputs.
+    fn compute_by(
+        &mut self,
+        other: &mut Self,
+        options: &RunOptions,
+        observer: Option<&dyn Observer>,
+    ) -> Result<()> {
+        let mut bytes = Vec::new();
+        for index in 0..self.input_shapes.len() {
+            let is_lent = matches!(self.lent.0.get(index), Some(Some(_)));
+            let operand = &self.prepared.inputs[index];
+            let size = self.input_shapes[index].as_deref().and_then(|it| byte_size(operand, it));
+            let Some(size) = size.filter(|size| *size > 0 && !is_lent) else { continue };
+            bytes.resize(size, 0);
+            self.inputs.read(index, &mut bytes)?;
+            other.inputs.write(index, &bytes)?;
+        }
+        other.run_in(options, &self.lent.0, &self.lent.1, observer)?;
+        let sizes: Vec<usize> = (0..self.output_shapes.len())
+            .map(|index| match self.lent.1.get(index) {
+                Some(Some(_)) => 0,
+                _ => other.output_size(index),
+            })
+            .collect();
+        if sizes.iter().enumerate().any(|(index, size)| *size > self.outputs.capacity(index)) {
+            self.outputs.grow(sizes.iter().copied())?;
+            self.place_arguments();
+        }
+        for (index, size) in sizes.into_iter().enumerate() {
+            bytes.resize(size, 0);
+            other.outputs.read(index, &mut bytes)?;
+            self.outputs.write(index, &bytes)?;
+        }
+        self.output_shapes.clone_from(&other.output_shapes);
+        self.timing = other.timing;
+        self.has_run = true;
+        Ok(())
+    }
+
+    /// Bytes of an output of the last run.
+    fn output_size(&self, index: usize) -> usize {
+        let data_type = self.prepared.model.outputs()[index].data_type;
+        data_type.byte_length(&self.output_shapes[index]).unwrap_or(0)
     }
 
     fn conclude(&mut self, execution: &Execution) {

@@ -37,7 +37,7 @@ def litert_delegate(options: dict[str, Any] | None = None, **more: Any) -> Any:
 
 
 def litert_dispatch() -> str:
-    """The folder with the two libraries for LiteRT's compiled models, of ``ai-edge-litert`` 2.3.0.
+    """The folder with the two libraries for LiteRT's compiled models, of ``ai-edge-litert`` 2.3 and 2.4.
 
     >>> folder = nnhal.litert_dispatch()
     >>> environment = Environment.create(dispatch_library_path=folder, compiler_plugin_path=folder)

@@ -189,6 +189,10 @@ class Interpreter:
             if "not a TensorFlow Lite model" in str(error) or "was cut off" in str(error):
                 raise Error(f"The model is not a valid Flatbuffer buffer: {error}") from None
             raise
+        # TensorFlow's QuantizationDebugger asks for the results of these operators, which are no outputs.
+        if any(name == "NumericVerify" for name, _, _ in self._file.operators()):
+            self._keeps_all = True
+            self._options["device"] = "nnhal-reference"
         self._use()
 
     def _use(self) -> None:

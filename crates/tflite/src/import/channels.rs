@@ -23,6 +23,18 @@ impl GraphImporter<'_, '_> {
         is_quantized && quantization.scales.len() > 1 && !self.is_constant(index) && !has_a_type
     }
 
+    /// Whether an operator that moves elements has a constant with a scale for each channel, and its result is none of the
+    /// graph's. The HAL has such constants as weights alone, and moves none.
+    pub(super) fn is_constant_by_channel(&self, input: usize, output: usize) -> bool {
+        let (from, to) = (self.tensor(input), self.tensor(output));
+        let scales = from.quantization.as_ref().map_or(0, |it| it.scales.len());
+        scales > 1
+            && self.is_constant(input)
+            && from.sparsity.is_none()
+            && from.type_code == to.type_code
+            && !self.is_output[output]
+    }
+
     /// Refuses an operator that would take integers stored by channel for others: LiteRT has their scales in these
     /// operators alone.
     pub(super) fn check_channels(&self, builtin: B, operator: &Operator<'_>) -> Imported {

@@ -6,7 +6,7 @@
 use super::array::Array;
 use super::tensor::Element;
 use super::variables::{Passed, is_handle};
-use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, Referenced, Stop};
+use super::{BYTES_OF_A_PART, GraphImporter, Graphs, Imported, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::file::known_lengths;
@@ -136,11 +136,13 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for subgraph in indexes {
             referenced.push(graphs.reference(subgraph, &arguments, &passed, depth)?);
         }
+        let mut dimensions = Vec::with_capacity(operator.outputs.len());
         for (place, output) in operator.outputs.iter().enumerate() {
-            let shape = |of: &Referenced| of.outputs.get(place).cloned().flatten();
-            let first = shape(&referenced[0]);
-            let is_common = referenced.iter().all(|of| shape(of) == first);
-            self.shapes[*output] = first.filter(|_| is_common);
+            let shapes: Vec<_> =
+                referenced.iter().map(|of| of.outputs.get(place).cloned().flatten()).collect();
+            let is_common = shapes.iter().all(|shape| *shape == shapes[0]);
+            dimensions.push(in_common(&shapes));
+            self.shapes[*output] = shapes[0].clone().filter(|_| is_common);
             self.lists[*output] = referenced[0].lists.get(place).copied().flatten();
         }
         // An index that no branch has is the last one's.
@@ -153,7 +155,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
 
         let mut inputs = vec![index];
         inputs.extend(self.arguments_of(operator, 1, &variables, graphs)?);
-        let results = self.results_of(operator, O::If, &arguments, &variables)?;
+        let results = self.results_of(operator, O::If, &arguments, &variables, &dimensions)?;
         let levels = Levels {
             inputs: inputs.iter().map(|it| self.builder.spec(*it)).collect(),
             outputs: results.iter().map(|it| self.builder.spec(*it)).collect(),
@@ -219,9 +221,11 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 self.lists[*output] = list.filter(|_| !is_condition);
             }
         }
+        let mut dimensions = Vec::with_capacity(operator.outputs.len());
         for (place, output) in operator.outputs.iter().enumerate() {
             let [first, second] = [0, 1].map(|at| results_of[at].get(place).cloned().flatten());
             if operation == O::If {
+                dimensions.push(in_common(&[first.clone(), second.clone()]));
                 self.shapes[*output] = first.filter(|it| second.as_ref() == Some(it));
                 continue;
             }
@@ -236,7 +240,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             self.shapes[*output] = second.or_else(|| before.cloned());
         }
         inputs.extend(self.arguments_of(operator, first_argument, &variables, graphs)?);
-        let results = self.results_of(operator, operation, &arguments, &variables)?;
+        let results = self.results_of(operator, operation, &arguments, &variables, &dimensions)?;
         self.builder.operation_into(operation, inputs, &results);
         Ok(())
     }
@@ -275,13 +279,15 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         Ok(inputs)
     }
 
-    /// New operands for what a subgraph gives: the operator's outputs that are no handles, and the variables.
+    /// New operands for what a subgraph gives: the operator's outputs that are no handles, and the variables. An output has
+    /// these dimensions where there are any, and else those that the file says.
     fn results_of(
         &mut self,
         operator: &Operator<'_>,
         operation: O,
         arguments: &[Option<Array>],
         variables: &[usize],
+        dimensions: &[Option<Vec<u32>>],
     ) -> Imported<Vec<OperandId>> {
         let mut results = Vec::with_capacity(operator.outputs.len() + variables.len());
         for (place, output) in operator.outputs.iter().enumerate() {
@@ -290,7 +296,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 self.folded[*output] = argument.filter(|_| operation == O::While);
                 continue;
             }
-            let spec = self.spec(*output)?;
+            let mut spec = self.spec(*output)?;
+            if let Some(Some(dimensions)) = dimensions.get(place) {
+                spec.dimensions.clone_from(dimensions);
+            }
             let result = self.builder.temporary(spec);
             results.push(result);
             self.set(*output, result);
@@ -298,6 +307,27 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         results.extend(variables.iter().filter_map(|variable| self.next_value(*variable)));
         Ok(results)
     }
+}
+
+/// The dimensions that results of branches have in common: a length is not known where theirs differ, and none is where
+/// their ranks do. `None` if their shapes are not all known, or all the same.
+fn in_common(shapes: &[Option<Vec<u32>>]) -> Option<Vec<u32>> {
+    let shapes: Vec<&Vec<u32>> = shapes.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let (first, others) = shapes.split_first()?;
+    if others.iter().all(|shape| shape == first) {
+        return None;
+    }
+    if others.iter().any(|shape| shape.len() != first.len()) {
+        return Some(Vec::new());
+    }
+    let is_common = |axis: usize| others.iter().all(|shape| shape[axis] == first[axis]);
+    Some(
+        first
+            .iter()
+            .enumerate()
+            .map(|(at, length)| if is_common(at) { *length } else { 0 })
+            .collect(),
+    )
 }
 
 /// The subgraphs of a choice among many branches.

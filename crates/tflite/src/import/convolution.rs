@@ -29,6 +29,12 @@ impl Window {
     }
 }
 
+/// Up to here floats hold every integer.
+const EXACT_FLOATS: u32 = 1 << 24;
+
+/// Products of integers whose sum is taken.
+const MOST_PRODUCTS: u32 = 1024;
+
 impl GraphImporter<'_, '_> {
     pub(super) fn convolution(
         &mut self,
@@ -615,7 +621,13 @@ impl GraphImporter<'_, '_> {
         let is_wide = of_output == Element::Int16
             || of_output.is_quantized() && (has_channels(x) || has_channels(y));
         let is_hybrid = is_wide || self.element(x)? != self.element(y)?;
-        let (mut x_operand, mut y_operand) = if is_hybrid {
+        let is_counted = of_output == Element::Int32;
+        let mut greatest = 1;
+        let (mut x_operand, mut y_operand) = if is_counted {
+            let [(x, of_x), (y, of_y)] = [self.counted(x)?, self.counted(y)?];
+            greatest = of_x * of_y;
+            (x, y)
+        } else if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
         } else {
             (self.operand(x)?, self.operand(y)?)
@@ -654,7 +666,7 @@ impl GraphImporter<'_, '_> {
             self.builder.scalar_bool(adjoint_x),
             self.builder.scalar_bool(adjoint_y),
         ];
-        if rank <= 4 && !is_wide {
+        if rank <= 4 && !is_wide && !is_counted {
             return self.emit(OperationType::BatchMatmul, &inputs, output);
         }
         let mut spec = self.spec(output)?;
@@ -663,7 +675,12 @@ impl GraphImporter<'_, '_> {
         }
         let whole = spec.clone();
         let spec = if rank > 4 { flat_batches(spec)? } else { spec };
-        let result = self.builder.operation(OperationType::BatchMatmul, inputs, spec);
+        let result = if is_counted {
+            let most = (EXACT_FLOATS / greatest).max(1);
+            self.integer_product(inputs, [adjoint_x, adjoint_y], most, spec)?
+        } else {
+            self.builder.operation(OperationType::BatchMatmul, inputs, spec)
+        };
         let result = if rank > 4 { self.reshape(result, whole)? } else { result };
         if is_wide {
             return self.emit_float32(result, output);
@@ -674,6 +691,99 @@ impl GraphImporter<'_, '_> {
 }
 
 impl GraphImporter<'_, '_> {
+    /// How many steps of its scale an 8-bit tensor is from its zero point, as floats, and the most that it can be.
+    fn counted(&mut self, tensor: usize) -> Imported<(OperandId, u32)> {
+        let spec = self.spec(tensor)?;
+        let (OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned) =
+            spec.operand_type
+        else {
+            let found = spec.operand_type;
+            return Err(Reason::new(format!("of a factor {found} it has no sums of integers")));
+        };
+        let (least, most) = spec.operand_type.quantized_range().unwrap_or_default();
+        let zero = spec.zero_point;
+        let greatest = least.abs_diff(zero).max(most.abs_diff(zero));
+        let floats = OperandSpec::tensor_float32(spec.dimensions);
+        let operand = self.operand(tensor)?;
+        let operand = self.of_any_rank(OperationType::Cast, operand, floats.clone())?;
+        if zero == 0 {
+            return Ok((operand, greatest));
+        }
+        #[allow(clippy::cast_precision_loss)] // 8 bits.
+        let zero = self.builder.constant(OperandSpec::tensor_float32([1]), &[zero as f32]);
+        let none = self.builder.scalar_i32(0);
+        let inputs = [operand, zero, none];
+        Ok((self.builder.operation(OperationType::Sub, inputs, floats), greatest))
+    }
+
+    /// The product of matrices of integers that floats hold. Floats add up as many products as `most` exactly; with more
+    /// columns there are several products, and their sum.
+    fn integer_product(
+        &mut self,
+        inputs: [OperandId; 4],
+        is_adjoint: [bool; 2],
+        most: u32,
+        output: OperandSpec,
+    ) -> Imported<OperandId> {
+        let floats = OperandSpec::tensor_float32(output.dimensions.clone());
+        let specs = [inputs[0], inputs[1]].map(|it| self.builder.spec(it));
+        // The axis that they have in common, from behind.
+        let behind = [1 + usize::from(is_adjoint[0]), 2 - usize::from(is_adjoint[1])];
+        let mut length = 0;
+        for (spec, behind) in specs.iter().zip(behind) {
+            let Some(axis) = spec.dimensions.len().checked_sub(behind) else {
+                return Err(Reason::new("its factors are not matrices"));
+            };
+            length = length.max(spec.dimensions[axis]);
+        }
+        if length == 0 {
+            return Err(Reason::new("the number of its columns must be known here"));
+        }
+        if length.div_ceil(most) > MOST_PRODUCTS {
+            return Err(Reason::new(format!("it has {length} columns, which are too many")));
+        }
+        let mut sum = None;
+        for begin in (0..length).step_by(most as usize) {
+            let count = most.min(length - begin);
+            let mut pieces = inputs;
+            if length > most {
+                for ((piece, spec), behind) in pieces.iter_mut().zip(&specs).zip(behind) {
+                    *piece = self.columns(*piece, spec, behind, begin, count);
+                }
+            }
+            let product =
+                self.builder.operation(OperationType::BatchMatmul, pieces, floats.clone());
+            let product = self.of_any_rank(OperationType::Cast, product, output.clone())?;
+            sum = Some(match sum {
+                None => product,
+                Some(sum) => {
+                    let none = self.builder.scalar_i32(0);
+                    self.builder.operation(OperationType::Add, [sum, product, none], output.clone())
+                }
+            });
+        }
+        sum.ok_or_else(|| Reason::new("it has no columns"))
+    }
+
+    /// A part of a tensor along an axis that is counted from behind.
+    fn columns(
+        &mut self,
+        operand: OperandId,
+        spec: &OperandSpec,
+        behind: usize,
+        begin: u32,
+        count: u32,
+    ) -> OperandId {
+        let rank = spec.dimensions.len();
+        let (mut begins, mut sizes) = (vec![0; rank], vec![-1; rank]);
+        begins[rank - behind] = begin.cast_signed();
+        sizes[rank - behind] = count.cast_signed();
+        let mut cut = spec.clone();
+        cut.dimensions[rank - behind] = count;
+        let inputs = [operand, self.integer_vector(&begins), self.integer_vector(&sizes)];
+        self.builder.operation(OperationType::Slice, inputs, cut)
+    }
+
     /// BATCH_MATMUL of floats with a constant matrix of 8 bits, whose rows are rounded while it runs: a layer without a
     /// bias. False if it is something else.
     fn dynamic_batch_matmul(

@@ -608,11 +608,17 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             if !self.is_main() && is_handle(self.graph, *input) {
                 continue;
             }
-            let spec = self.spec_of_input(*input).unwrap_or_else(|reason| {
+            let mut spec = self.spec_of_input(*input).unwrap_or_else(|reason| {
                 unknown.push((*input, reason));
                 OperandSpec::tensor_float32([])
             });
             let tensor = &self.graph.tensors[*input];
+            if self.is_main() && tensor.is_left_out {
+                // One element: the lengths beside 0 may be any.
+                spec.dimensions.fill(1);
+                self.builder.input(tensor.short_name(), spec);
+                continue;
+            }
             let lengths: Option<Vec<u32>> = known_lengths(tensor).into_iter().collect();
             if self.shapes[*input].is_none() && tensor.has_shape && self.lists[*input].is_none() {
                 self.shapes[*input] = lengths.filter(|it| !it.contains(&0));
@@ -841,7 +847,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         depth: usize,
     ) -> Result<(), Stop> {
         for output in &operator.outputs {
-            let is_known = self.folded[*output].is_some() || self.is_input[*output];
+            let is_known = self.folded[*output].is_some()
+                || self.is_input[*output]
+                || self.buffers[*output] != self.tensor(*output).buffer;
             if is_known || self.operands[*output].is_some() {
                 return Err(Reason::new(format!("tensor {output} is written twice")).into());
             }

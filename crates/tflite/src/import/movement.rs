@@ -110,6 +110,13 @@ impl GraphImporter<'_, '_> {
     /// Gives a tensor the elements of another one. Where there are more axes than most operations of
     /// the HAL take, the operand stays as it is for now: what repeats or reshapes it takes any.
     fn reshape_tensor(&mut self, input: usize, output: usize) -> Imported {
+        if self.is_constant_by_channel(input, output)
+            && self.shapes[output].as_ref() == Some(&self.tensor(output).shape)
+        {
+            // The same bytes: it is a constant of the file too, with its own scales, and a layer may have it as its weights.
+            self.buffers[output] = self.buffers[input];
+            return Ok(());
+        }
         let operand = self.flat_operand(input)?;
         if self.rank(output) > MOST_RANK && self.shapes[output].is_some() {
             self.operands[output] = Some(operand);
@@ -266,6 +273,12 @@ impl GraphImporter<'_, '_> {
             // A scalar has no axes to order.
             let operand = self.operand(input)?;
             return self.reshape_to(operand, output);
+        }
+        if self.is_constant_by_channel(input, output) && self.is_stored_by_channel(output) {
+            let spec = self.spec_with(output, self.dimensions(input, false))?;
+            let constant = self.constant_with(input, spec)?;
+            let axes = self.input(operator, 1)?;
+            return self.emit(O::Transpose, &[constant, axes], output);
         }
         self.with_integers(operator, O::Transpose)
     }

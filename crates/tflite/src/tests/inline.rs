@@ -39,7 +39,13 @@ fn if_operator(draft: &mut Draft, branches: [i32; 2], inputs: &[i32], outputs: &
 }
 
 /// A constant of any subgraph.
-fn constant_in(draft: &mut Draft, graph: usize, element: T, shape: &[i32], bytes: Vec<u8>) -> i32 {
+pub(super) fn constant_in(
+    draft: &mut Draft,
+    graph: usize,
+    element: T,
+    shape: &[i32],
+    bytes: Vec<u8>,
+) -> i32 {
     let buffers = draft.model.buffers.get_or_insert_default();
     buffers.push(Buffer { data: Some(bytes), ..Buffer::default() });
     let buffer = u32::try_from(buffers.len() - 1).unwrap();

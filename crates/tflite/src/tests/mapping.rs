@@ -4,10 +4,10 @@ use super::draft::Draft;
 use super::split::run;
 use crate::schema::{
     ActivationFunctionType, BatchMatMulOptions, BlockwiseQuantization, BuiltinOperator as B,
-    BuiltinOptions, Conv2DOptions, DimensionMetadata, DimensionType, FullyConnectedOptions,
-    IfOptions, Int32Vector, OneHotOptions, Padding, QuantizationDetails, QuantizationParameters,
-    RnnOptions, SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
-    TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
+    BuiltinOptions, Conv2DOptions, DepthwiseConv2DOptions, DimensionMetadata, DimensionType,
+    FullyConnectedOptions, IfOptions, Int32Vector, OneHotOptions, Padding, QuantizationDetails,
+    QuantizationParameters, RnnOptions, SequenceRnnOptions, SignatureDef, SparseIndexVector,
+    SparsityParameters, TensorMap, TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
 };
 use crate::{Import, ImportError, import_bytes};
 use nnhal_hal::{HalVersion, OperandLifeTime, OperandType, OperationType as O};
@@ -159,6 +159,51 @@ fn a_channel_of_scale_0_is_its_bias() {
     }
     draft.quantize(1, &[0.0], 0, 0);
     assert_eq!(run(&import(&draft), &[&[9; 100]], 100), [4; 100]);
+}
+
+/// A DEPTHWISE_CONV_2D by int8 over two channels, 3 by 1, whose filter is made of a constant by an operator.
+fn moved_filter(builtin: B, shape: &[i32], values: &[i8], integers: &[i32]) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Int8, &[1, 4, 1, 2]);
+    draft.quantize(input, &[0.5], -3, 0);
+    let values: Vec<u8> = values.iter().map(|it| it.cast_unsigned()).collect();
+    let constant = draft.constant(T::Int8, shape, &values);
+    let axis = shape.iter().rposition(|length| *length == 2).unwrap();
+    draft.quantize(constant, &[0.5, 0.25], 0, i32::try_from(axis).unwrap());
+    let count = i32::try_from(integers.len()).unwrap();
+    let integers = draft.integers(&[count], integers);
+    let filter = draft.tensor(T::Int8, &[1, 3, 1, 2]);
+    draft.quantize(filter, &[0.5, 0.25], 0, 3);
+    draft.operator(builtin, &[constant, integers], &[filter], None);
+    let bias = draft.integers(&[2], &[1, -2]);
+    let output = draft.tensor(T::Int8, &[1, 2, 1, 2]);
+    draft.quantize(output, &[0.25], 4, 0);
+    let options = DepthwiseConv2DOptions {
+        padding: Padding::Valid,
+        stride_w: 1,
+        stride_h: 1,
+        depth_multiplier: 1,
+        ..DepthwiseConv2DOptions::default()
+    };
+    let options = Some(BuiltinOptions::DepthwiseConv2DOptions(Box::new(options)));
+    draft.operator(B::DepthwiseConv2d, &[input, filter, bias], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn constants_with_scales_by_channel_are_reshaped_and_transposed() {
+    let input = [5, -3, 7, 1, -9, 3, 11, -1_i8].map(i8::cast_unsigned);
+    // The distances from -3 are 8 0, 10 4, -6 6, 14 2, and the channels' weights 2 -4 1 and 1 4 6: sums of -29 and 59 of which
+    // each is a step of the output, and of 50 and 38 of which two are.
+    let expected = [-29 + 4, 25 + 4, 59 + 4, 19 + 4_i8].map(i8::cast_unsigned);
+    let reshaped = moved_filter(B::Reshape, &[3, 1, 1, 2], &[2, 1, -4, 4, 1, 6], &[1, 3, 1, 2]);
+    let import_of_reshaped = import(&reshaped);
+    // It stays the layer's constant, of exact sums.
+    assert_eq!(operations(&import_of_reshaped), [O::DepthwiseConv2d]);
+    assert_eq!(run(&import_of_reshaped, &[&input], 4), expected);
+    let transposed = moved_filter(B::Transpose, &[1, 2, 1, 3], &[2, -4, 1, 1, 4, 6], &[0, 3, 2, 1]);
+    assert_eq!(run(&import(&transposed), &[&input], 4), expected);
 }
 
 /// A FULLY_CONNECTED with int8 weights beside float32, and no bias.
@@ -929,6 +974,30 @@ fn what_has_no_elements_is_computed_as_the_hal_has_no_constants_of_it() {
     draft.operator(B::Neg, &[part], &[negative], None);
     draft.ends(0, &[x], &[negative]);
     assert_eq!(operations(&import(&draft)), [O::StridedSlice, O::Neg]);
+}
+
+#[test]
+fn an_input_without_elements_is_computed_where_it_is_read() {
+    let mut draft = Draft::new();
+    let [past, like] = [&[1, 1 << 20][..], &[0]].map(|it| draft.tensor(T::Float32, it));
+    draft.tensor_mut(past).shape_signature = Some(vec![-1, 1 << 20]);
+    let x = draft.tensor(T::Float32, &[2, 1 << 20]);
+    let y = draft.tensor(T::Float32, &[1, 1 << 20]);
+    draft.tensor_mut(y).shape_signature = Some(vec![-1, 1 << 20]);
+    let options = Some(BuiltinOptions::ConcatenationOptions(Box::default()));
+    draft.operator(B::Concatenation, &[past, x], &[y], options);
+    draft.ends(0, &[past, x, like], &[y]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), draft.bytes()).unwrap();
+    let shapes = [Some(vec![0, 1 << 20]), None, Some(vec![0])];
+    let import = crate::import_file_with_shapes(file.path(), &shapes).unwrap();
+    assert_eq!(operations(&import), [E::Fill.operation_type(), O::Concatenation]);
+    assert_eq!(import.inputs[0].shape, [Some(0), Some(1 << 20)]);
+    let main = &import.model.main;
+    let lengths = main.inputs.iter().map(|it| &*main.operands[*it as usize].dimensions);
+    let expected: [&[u32]; 3] = [&[1, 1], &[2, 1 << 20], &[1]];
+    assert_eq!(lengths.collect::<Vec<_>>(), expected);
+    assert_eq!(import.outputs[0].shape, [Some(2), Some(1 << 20)]);
 }
 
 #[test]

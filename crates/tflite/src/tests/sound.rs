@@ -126,13 +126,14 @@ fn counts_do_not_take_memory_that_the_file_does_not_account_for() {
     assert_eq!(super::mapping::reasons(&long), ["it has more elements than 32 bits can count"]);
 }
 
-/// A NumericVerify of integers.
-fn verified(tolerance: i32, fails: i32) -> Draft {
+/// A NumericVerify of integers, whose output the file gives this type.
+fn verified(tolerance: i32, fails: i32, of_output: T) -> Draft {
     let mut draft = Draft::new();
     let input = draft.tensor(T::Int8, &[3]);
     draft.quantize(input, &[0.5], 3, 0);
     let expected = draft.tensor(T::Float32, &[3]);
-    let output = draft.tensor(T::Float32, &[3]);
+    let output = draft.tensor(of_output, &[3]);
+    draft.quantize(output, &[0.5], 3, 0);
     let options = numbers(&[("tolerance", tolerance), ("log_if_failed", fails)]);
     draft.custom("NumericVerify", &[input, expected], &[output], &options);
     draft.ends(0, &[input, expected], &[output]);
@@ -142,8 +143,13 @@ fn verified(tolerance: i32, fails: i32) -> Draft {
 #[test]
 fn a_verification_gives_differences_and_does_not_end_an_execution() {
     for (tolerance, fails) in [(5, 0), (0, 1)] {
-        assert_eq!(operations(&import(&verified(tolerance, fails))), [O::Dequantize, O::Sub]);
+        // As TensorFlow's converter writes it, and as the results are.
+        for of_output in [T::Int8, T::Float32] {
+            let import = import(&verified(tolerance, fails, of_output));
+            assert_eq!(operations(&import), [O::Dequantize, O::Sub]);
+            assert_eq!(import.outputs[0].type_code, T::Float32 as i8);
+        }
     }
     let ends = "it ends the execution if a difference exceeds 5 steps, as no operation does";
-    assert_eq!(reasons(&verified(5, 1)), [ends]);
+    assert_eq!(reasons(&verified(5, 1, T::Float32)), [ends]);
 }

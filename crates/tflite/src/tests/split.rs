@@ -3,12 +3,13 @@
 
 use super::custom::numbers;
 use super::draft::Draft;
+use super::inline::constant_in;
 use super::mapping::{import, operations, reasons};
 use crate::Import;
 use crate::schema::{
-    ActivationFunctionType as A, AddOptions, BuiltinOperator as B, BuiltinOptions, BuiltinOptions2,
-    Conv2DOptions, DivOptions, MulOptions, Padding, StablehloCaseOptions, SubOptions,
-    TensorType as T,
+    ActivationFunctionType as A, AddOptions, BatchMatMulOptions, BuiltinOperator as B,
+    BuiltinOptions, BuiltinOptions2, Conv2DOptions, DivOptions, MulOptions, Padding,
+    StablehloCaseOptions, SubOptions, TensorType as T,
 };
 use nnhal_hal::{ExecutionOptions, HalVersion, OperationType as O, PrepareOptions, RequestBuilder};
 
@@ -327,4 +328,113 @@ fn computed_tensors_have_a_scale_for_each_channel() {
     let expected =
         "\"tensor 1\" is computed with a scale for each channel, which this operator does not know";
     assert_eq!(reasons(&by_channel(0, B::Relu)), [expected]);
+}
+
+/// `-128, ..., 127` in another order.
+fn bytes_in_disorder(count: usize) -> Vec<i8> {
+    (0..count).map(|it| (it * 151 + it / 7 * 29).to_le_bytes()[0].cast_signed()).collect()
+}
+
+#[test]
+fn sums_of_integers_of_8_bits_are_exact_however_many_there_are() {
+    for (columns, zeros) in [(4, [0, 0]), (1024, [0, 0]), (1025, [0, 0]), (700, [-128, 127])] {
+        for adjoint in [[false, false], [true, true]] {
+            let (rows, units) = (2, 3);
+            let mut draft = Draft::new();
+            let [length, rows_, units_] =
+                [columns, rows, units].map(|it| i32::try_from(it).unwrap());
+            let of_x = if adjoint[0] { [1, length, rows_] } else { [1, rows_, length] };
+            let of_y = if adjoint[1] { [1, units_, length] } else { [1, length, units_] };
+            let factors = [of_x, of_y].map(|shape| draft.tensor(T::Int8, &shape));
+            for (factor, zero) in factors.into_iter().zip(zeros) {
+                if zero != 0 {
+                    draft.quantize(factor, &[0.5], zero, 0);
+                }
+            }
+            let output = draft.tensor(T::Int32, &[1, rows_, units_]);
+            let options =
+                BatchMatMulOptions { adj_x: adjoint[0], adj_y: adjoint[1], ..Default::default() };
+            let options = Some(BuiltinOptions::BatchMatMulOptions(Box::new(options)));
+            draft.operator(B::BatchMatmul, &factors, &[output], options);
+            draft.ends(0, &factors, &[output]);
+
+            // One row and one column are as far from zero as they can be.
+            let mut x = bytes_in_disorder(rows * columns);
+            let mut y = bytes_in_disorder(columns * units);
+            let at_x = |row: usize, at: usize| {
+                if adjoint[0] { at * rows + row } else { row * columns + at }
+            };
+            let at_y = |at: usize, unit: usize| {
+                if adjoint[1] { unit * columns + at } else { at * units + unit }
+            };
+            for at in 0..columns {
+                x[at_x(0, at)] = if zeros[0] < 0 { 127 } else { -128 };
+                y[at_y(at, 0)] = -128;
+            }
+            let mut expected = Vec::new();
+            for row in 0..rows {
+                for unit in 0..units {
+                    let products = (0..columns).map(|at| {
+                        (i64::from(x[at_x(row, at)]) - zeros[0])
+                            * (i64::from(y[at_y(at, unit)]) - zeros[1])
+                    });
+                    expected.push(i32::try_from(products.sum::<i64>()).unwrap());
+                }
+            }
+            let [x, y] =
+                [x, y].map(|all| all.iter().map(|it| it.to_le_bytes()[0]).collect::<Vec<u8>>());
+            let bytes = run(&import(&draft), &[&x, &y], rows * units * 4);
+            let found: Vec<i32> =
+                bytes.as_chunks().0.iter().map(|it| i32::from_le_bytes(*it)).collect();
+            assert_eq!(found, expected, "{columns} columns, {zeros:?}, {adjoint:?}");
+        }
+    }
+}
+
+/// IF of a truth value and floats: the first ones of them, or all, as an output of which the file says no rank.
+fn first_ones_or_all(then: &[i32], otherwise: &[i32]) -> Draft {
+    let mut draft = Draft::new();
+    let condition = draft.tensor(T::Bool, &[1]);
+    let input = draft.tensor(T::Float32, &[6]);
+    let output = draft.tensor(T::Float32, &[]);
+    draft.tensor_mut(output).has_rank = false;
+    let options = crate::schema::IfOptions { then_subgraph_index: 1, else_subgraph_index: 2 };
+    let options = Some(BuiltinOptions::IfOptions(Box::new(options)));
+    draft.operator(B::If, &[condition, input], &[output], options);
+    draft.ends(0, &[condition, input], &[output]);
+    for (branch, shape) in [(1, then), (2, otherwise)] {
+        let input = draft.tensor_in(branch, T::Float32, &[6]);
+        let begin = constant_in(&mut draft, branch, T::Int32, &[1], bytes_of_integers(&[0]));
+        let count: i32 = shape.iter().product();
+        let size = constant_in(&mut draft, branch, T::Int32, &[1], bytes_of_integers(&[count]));
+        let cut = draft.tensor_in(branch, T::Float32, &[count]);
+        draft.operator_in(branch, B::Slice, &[input, begin, size], &[cut], None);
+        let lengths = [i32::try_from(shape.len()).unwrap()];
+        let lengths = constant_in(&mut draft, branch, T::Int32, &lengths, bytes_of_integers(shape));
+        let shaped = draft.tensor_in(branch, T::Float32, shape);
+        draft.operator_in(branch, B::Reshape, &[cut, lengths], &[shaped], None);
+        draft.ends(branch, &[input], &[shaped]);
+    }
+    draft
+}
+
+fn bytes_of_integers(integers: &[i32]) -> Vec<u8> {
+    integers.iter().flat_map(|it| it.to_le_bytes()).collect()
+}
+
+#[test]
+fn branches_may_give_results_of_different_shapes() {
+    let floats = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    for (then, otherwise, expected) in
+        [(&[2, 2][..], &[3, 2][..], &[0, 2][..]), (&[1, 3], &[5], &[])]
+    {
+        let import = import(&first_ones_or_all(then, otherwise));
+        let main = &import.model.main;
+        assert_eq!(main.operands[main.outputs[0] as usize].dimensions, expected);
+        for (truth, shape) in [(1, then), (0, otherwise)] {
+            let count = usize::try_from(shape.iter().product::<i32>()).unwrap();
+            let bytes = run(&import, &[&[truth], &bytes_of(&floats)], count * 4);
+            assert_eq!(floats_of(&bytes), floats[..count], "{then:?}, {otherwise:?}");
+        }
+    }
 }

@@ -177,10 +177,11 @@ fn run_all(device: &dyn Device, folder: &Path, meta: &Value) -> Result<(), Outco
             sorted.sort_by_key(|(place, _)| *place);
             inputs = sorted.into_iter().map(|(_, array)| array).collect();
         }
-        // Where shapes had to be chosen at import, others are other models.
+        // Where shapes had to be chosen at import, others are other models; so are those with a length of 0, which no
+        // request can say.
         let has_other_shapes = base.import.inputs.iter().zip(&inputs).any(|(info, array)| {
             let known = info.shape.iter().copied().collect::<Option<Vec<u32>>>();
-            known.is_some_and(|known| known != array.shape)
+            known.is_some_and(|known| known != array.shape) || array.shape.contains(&0)
         });
         let resized = if has_other_shapes {
             let shapes: Vec<_> = inputs.iter().map(|array| Some(array.shape.clone())).collect();
@@ -261,7 +262,11 @@ fn execute(
     let build = |sizes: &[usize]| -> Result<Request, String> {
         let mut request = RequestBuilder::new();
         for (at, array) in inputs.iter().enumerate() {
-            if operand(&import.model, &main.inputs, at).has_known_dimensions() {
+            let operand = operand(&import.model, &main.inputs, at);
+            if array.shape.contains(&0) {
+                // In the place of an input without elements there is one that nothing reads.
+                request.input(&vec![0; byte_size(&operand, &operand.dimensions)]);
+            } else if operand.has_known_dimensions() {
                 request.input(&array.bytes);
             } else {
                 request.input_shaped(&array.bytes, &array.shape);

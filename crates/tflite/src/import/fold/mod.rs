@@ -117,9 +117,9 @@ impl GraphImporter<'_, '_> {
     }
 
     /// Whether nothing gives a value to a tensor, which has no elements: the shape of a scalar, for example.
-    /// There are no bytes in the file either.
+    /// There are no bytes in the file either. So it is with an input for which such a shape is chosen.
     pub(in crate::import) fn is_constant_without_elements(&self, tensor: usize) -> bool {
-        let is_given = self.is_input[tensor]
+        let is_given = self.is_input[tensor] && !self.tensor(tensor).is_left_out
             || self.operands[tensor].is_some()
             || self.shapes[tensor].is_some()
             || self.is_constant(tensor)

@@ -1,8 +1,8 @@
 /*
  * Structures of the C API of TensorFlow Lite that programs read themselves, with their classic layout.
  *
- * The contexts, nodes and registrations of kernels are declared only, since this library calls no kernels or
- * delegates of programs.
+ * The contexts, nodes and registrations of kernels are there so that programs with kernels or delegates of their own
+ * compile; this library calls none of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,8 +20,7 @@
 extern "C" {
 #endif
 
-struct TfLiteContext;
-struct TfLiteNode;
+struct TfLiteAsyncKernel;
 struct TfLiteOpaqueDelegateBuilder;
 typedef struct TfLiteContext TfLiteContext;
 typedef struct TfLiteNode TfLiteNode;
@@ -234,6 +233,143 @@ TfLiteRunStability TfLiteTensorGetBufferAddressStability(const TfLiteTensor* t);
 TfLiteRunStability TfLiteTensorGetDataStability(const TfLiteTensor* t);
 TfLiteRunStep TfLiteTensorGetDataKnownStep(const TfLiteTensor* t);
 TfLiteRunStep TfLiteTensorGetShapeKnownStep(const TfLiteTensor* t);
+
+/* A tensor as kernels of microcontrollers see it. */
+typedef struct TfLiteEvalTensor {
+    TfLitePtrUnion data;
+    TfLiteIntArray* dims;
+    TfLiteType type;
+} TfLiteEvalTensor;
+
+/* ---- Kernels ---- */
+
+/* An operator of a graph; tensors are named by their indexes. */
+struct TfLiteNode {
+    TfLiteIntArray* inputs;
+    TfLiteIntArray* outputs;
+    TfLiteIntArray* intermediates;
+    TfLiteIntArray* temporaries;
+    void* user_data;                 /* what the registration's init has given */
+    void* builtin_data;              /* the options of an operator that is no custom one */
+    const void* custom_initial_data; /* the options of a custom one */
+    int custom_initial_data_size;
+    struct TfLiteDelegate* delegate;
+    bool might_have_side_effect;
+};
+
+/* What a registration says of operators that may have an input and an output in the same memory. */
+enum {
+    kTfLiteInplaceOpNone = 0,
+    kTfLiteInplaceOpDataUnmodified = 1,
+    kTfLiteInplaceInputCanBeSharedWithCorrespondingOutput = 2,
+    kTfLiteInplaceOpInput0Shared = 4,
+    kTfLiteInplaceOpInput1Shared = 8,
+    kTfLiteInplaceOpInput2Shared = 16
+};
+
+/* The functions of an operator. Older structures are what this one begins with. */
+#define NNHAL_REGISTRATION_V1                                                                              \
+    void* (*init)(TfLiteContext* context, const char* buffer, size_t length);                              \
+    void (*free)(TfLiteContext* context, void* buffer);                                                    \
+    TfLiteStatus (*prepare)(TfLiteContext* context, TfLiteNode* node);                                     \
+    TfLiteStatus (*invoke)(TfLiteContext* context, TfLiteNode* node);                                      \
+    const char* (*profiling_string)(const TfLiteContext* context, const TfLiteNode* node);                 \
+    int32_t builtin_code;                                                                                  \
+    const char* custom_name;                                                                               \
+    int version;
+#define NNHAL_REGISTRATION_V2 NNHAL_REGISTRATION_V1 TfLiteOperator* registration_external;
+#define NNHAL_REGISTRATION_V3                                                                              \
+    NNHAL_REGISTRATION_V2                                                                                  \
+    struct TfLiteAsyncKernel* (*async_kernel)(TfLiteContext* context, TfLiteNode* node);
+
+struct TfLiteRegistration_V1 {
+    NNHAL_REGISTRATION_V1
+};
+
+struct TfLiteRegistration_V2 {
+    NNHAL_REGISTRATION_V2
+};
+
+struct TfLiteRegistration_V3 {
+    NNHAL_REGISTRATION_V3
+};
+
+struct TfLiteRegistration {
+    NNHAL_REGISTRATION_V3
+    uint64_t inplace_operator;
+};
+
+typedef struct TfLiteDelegateParams {
+    struct TfLiteDelegate* delegate;
+    TfLiteIntArray* nodes_to_replace;
+    TfLiteIntArray* input_tensors;
+    TfLiteIntArray* output_tensors;
+} TfLiteDelegateParams;
+
+typedef struct TfLiteOpaqueDelegateParams {
+    TfLiteOpaqueDelegate* delegate;
+    void* delegate_data;
+    TfLiteIntArray* nodes_to_replace;
+    TfLiteIntArray* input_tensors;
+    TfLiteIntArray* output_tensors;
+} TfLiteOpaqueDelegateParams;
+
+typedef enum TfLiteExternalContextType {
+    kTfLiteEigenContext = 0,
+    kTfLiteGemmLowpContext = 1,
+    kTfLiteEdgeTpuContext = 2,
+    kTfLiteCpuBackendContext = 3,
+    kTfLiteMaxExternalContexts = 4
+} TfLiteExternalContextType;
+
+typedef struct TfLiteExternalContext {
+    TfLiteExternalContextType type;
+    TfLiteStatus (*Refresh)(struct TfLiteContext* context);
+} TfLiteExternalContext;
+
+/* What a kernel or a delegate sees of a graph. This library makes none. */
+struct TfLiteContext {
+    size_t tensors_size;
+    TfLiteStatus (*GetExecutionPlan)(struct TfLiteContext* context, TfLiteIntArray** execution_plan);
+    TfLiteTensor* tensors;
+    void* impl_;
+    TfLiteStatus (*ResizeTensor)(struct TfLiteContext* context, TfLiteTensor* tensor,
+                                 TfLiteIntArray* new_size);
+    void (*ReportError)(struct TfLiteContext* context, const char* msg, ...);
+    TfLiteStatus (*AddTensors)(struct TfLiteContext* context, int tensors_to_add,
+                               int* first_new_tensor_index);
+    TfLiteStatus (*GetNodeAndRegistration)(struct TfLiteContext* context, int node_index, TfLiteNode** node,
+                                           TfLiteRegistration** registration);
+    TfLiteStatus (*ReplaceNodeSubsetsWithDelegateKernels)(struct TfLiteContext* context,
+                                                          TfLiteRegistration registration,
+                                                          const TfLiteIntArray* nodes_to_replace,
+                                                          struct TfLiteDelegate* delegate);
+    int recommended_num_threads;
+    TfLiteExternalContext* (*GetExternalContext)(struct TfLiteContext* context,
+                                                 TfLiteExternalContextType type);
+    void (*SetExternalContext)(struct TfLiteContext* context, TfLiteExternalContextType type,
+                               TfLiteExternalContext* external);
+    bool allow_fp32_relax_to_fp16;
+    void* profiler;
+    void* (*AllocatePersistentBuffer)(struct TfLiteContext* context, size_t bytes);
+    TfLiteStatus (*AllocateBufferForEval)(struct TfLiteContext* context, size_t bytes, void** ptr);
+    TfLiteStatus (*RequestScratchBufferInArena)(struct TfLiteContext* context, size_t bytes,
+                                                int* buffer_idx);
+    void* (*GetScratchBuffer)(struct TfLiteContext* context, int buffer_idx);
+    TfLiteStatus (*ResizeTensorExplicit)(struct TfLiteContext* context, TfLiteTensor* tensor, int dims,
+                                         const int* shape);
+    TfLiteStatus (*PreviewDelegatePartitioning)(struct TfLiteContext* context,
+                                                const TfLiteIntArray* nodes_to_replace,
+                                                TfLiteDelegateParams** partition_params_array,
+                                                int* num_partitions);
+    TfLiteTensor* (*GetTensor)(const struct TfLiteContext* context, int tensor_idx);
+    TfLiteEvalTensor* (*GetEvalTensor)(const struct TfLiteContext* context, int tensor_idx);
+    TfLiteStatus (*GetModelMetadata)(const struct TfLiteContext* context, const char* name,
+                                     const char** ptr, size_t* bytes);
+    TfLiteStatus (*AcquireSubgraphContext)(struct TfLiteContext* context, int subgraph_index,
+                                           struct TfLiteContext** acquired_context);
+    TfLiteStatus (*ReleaseSubgraphContext)(struct TfLiteContext* context, int subgraph_index);
+};
 
 /* ---- Delegates ---- */
 
