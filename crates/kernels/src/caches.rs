@@ -19,6 +19,30 @@ pub(crate) fn second_bytes() -> usize {
     })
 }
 
+/// Bytes of the third cache, if it gives a core all that a product needs of its right side as it goes: that of AMD's processors, which
+/// have 32 bytes in a cycle for each core. Other processors' caches, a third of that and a network away, do not; 0 for these.
+pub(crate) fn streamed_bytes() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let reported = || read(3, "Unified", ["size"]).and_then(|[size]| parsed(&size));
+        if is_of_amd() { reported().unwrap_or(0) } else { 0 }
+    })
+}
+
+/// Whether the processor is AMD's.
+fn is_of_amd() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let vendor = std::arch::x86_64::__cpuid(0);
+        let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+        name.as_flattened() == b"AuthenticAMD"
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        false
+    }
+}
+
 /// The first cache: addresses equal modulo `span` share one set of `ways` lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct First {
@@ -40,7 +64,16 @@ pub(crate) fn first() -> First {
     })
 }
 
+/// Bytes of a line.
+const LINE: usize = 64;
+
 impl First {
+    /// How many lines at equal distances in bytes stay there.
+    pub(crate) fn lines(self, distance: usize) -> usize {
+        let aligned = 1 << distance.trailing_zeros().min(usize::BITS - 1);
+        (self.span / aligned.max(LINE)).max(1).saturating_mul(self.ways)
+    }
+
     /// Of this many rows that are read side by side, at equal distances in bytes, how many to take at most, so that lines of all of them
     /// stay there, and one that passes.
     pub(crate) fn rows(self, row_bytes: usize, most: usize) -> usize {
@@ -105,6 +138,16 @@ mod tests {
     fn it_is_within_bounds() {
         assert!((LEAST_BYTES..=MOST_BYTES).contains(&second_bytes()));
         assert!(first().span >= 1024 && first().ways > 0);
+    }
+
+    #[test]
+    fn lines_that_meet_in_one_set_are_few() {
+        let first = First { span: 4096, ways: 8 };
+        for (distance, lines) in
+            [(4, 512), (64, 512), (96, 512), (128, 256), (576, 512), (2048, 16), (4096, 8), (0, 8)]
+        {
+            assert_eq!(first.lines(distance), lines, "{distance}");
+        }
     }
 
     #[test]

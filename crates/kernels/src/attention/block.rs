@@ -313,6 +313,8 @@ fn multiply(
         let tile = Tile {
             segments,
             offset: 0,
+            tiles: 1,
+            tile_distance: 0,
             segment_depth: left.depth,
             panel: panels.as_ptr(),
             panels: count,

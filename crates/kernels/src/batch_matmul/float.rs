@@ -276,6 +276,8 @@ impl BatchMatmul {
             let of_panels = |panels: &[f32], count, column, columns| Tile {
                 segments: &*segments,
                 offset: 0,
+                tiles: 1,
+                tile_distance: 0,
                 segment_depth: depth,
                 panel: panels.as_ptr(),
                 panels: count,

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod microkernel;
+mod pixels_microkernel;
 mod sliding;
 mod sliding_microkernel;
 mod small_groups;

@@ -71,6 +71,36 @@ proptest! {
     }
 }
 
+/// Pixels that fill the same sets of the first cache, and strides of 2: computed pixel by pixel where two vectors are a line.
+#[test]
+fn pixels_far_apart() {
+    for (stride, width, channels) in
+        [(1, 40, 128), (1, 18, 256), (2, 7, 70), (2, 40, 19), (2, 9, 8)]
+    {
+        for dilation in [1, 2] {
+            for padding in [0, 1, 3] {
+                let dilation = if stride == 1 { dilation } else { 1 };
+                let seen = 2 * dilation + 1;
+                let output = [5, width].map(|side: usize| (side + 2 * padding - seen) / stride + 1);
+                let shape = Shape {
+                    batch: 2,
+                    input: [5, width],
+                    input_channels: channels,
+                    output,
+                    output_channels: channels,
+                    filter: [3; 2],
+                    stride: [stride; 2],
+                    dilation: [dilation; 2],
+                    padding_before: [padding; 2],
+                    groups: channels,
+                };
+                check(&shape, [0, 1], padding == 1, 2, 7);
+                check(&shape, [if stride == 1 { 0 } else { 3 }, 0], padding != 1, 1, 8);
+            }
+        }
+    }
+}
+
 #[test]
 fn filters_of_very_many_taps() {
     let shape = Shape { groups: 20, ..Shape::same([12, 12], [20, 20], [9, 9], 1) };

@@ -106,45 +106,50 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         if const { !has_tile(S::REGISTERS, ROWS, VECTORS) } {
             unreachable!("no such tile");
         }
-        let Self { tile, mut biases } = self;
-        let (mut panel, mut target) = (tile.panel, tile.target);
-        for _ in 0..tile.panels {
-            for_rows!({
-                let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
-                prefetch::<TO_WRITE>(row);
-                if const { VECTORS * S::LANES > LINE } {
-                    prefetch::<TO_WRITE>(row.wrapping_add(LINE));
-                }
-            });
-            // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
-            unsafe {
-                // A copy, which no store to the output can be thought to change.
-                let epilogue = *tile.epilogue;
-                let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-                for_vectors!({
-                    let bias = load(simd, biases.add(VECTOR * S::LANES));
-                    for_rows!({ sums[ROW][VECTOR] = bias });
+        let Self { tile, biases: first } = self;
+        // A copy, which no store to the output can be thought to change.
+        let epilogue = *tile.epilogue;
+        let (mut offset, mut left) = (tile.offset, tile.target);
+        for _ in 0..tile.tiles {
+            let (mut panel, mut biases, mut target) = (tile.panel, first, left);
+            for _ in 0..tile.panels {
+                for_rows!({
+                    let row = target.output.wrapping_add(target.output_stride.wrapping_mul(ROW));
+                    prefetch::<TO_WRITE>(row);
+                    if const { VECTORS * S::LANES > LINE } {
+                        prefetch::<TO_WRITE>(row.wrapping_add(LINE));
+                    }
                 });
-                panel = panel.add(VECTORS * S::LANES);
-                for segment in tile.segments.chunks_exact(ROWS) {
-                    let strided = match const { ROWS >= LEAST_STRIDED_ROWS } {
-                        true => StridedRows::new::<ROWS>(segment, tile),
-                        false => None,
-                    };
-                    panel = match strided {
-                        Some(rows) => multiply(simd, rows, tile, panel, &mut sums),
-                        None => {
-                            let mut rows = [std::ptr::null::<f32>(); ROWS];
-                            for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
-                            multiply(simd, EachRow { rows, depth: 0 }, tile, panel, &mut sums)
-                        }
-                    };
+                // SAFETY: `run_part` was promised that the panels, the biases and the segments are there.
+                unsafe {
+                    let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+                    for_vectors!({
+                        let bias = load(simd, biases.add(VECTOR * S::LANES));
+                        for_rows!({ sums[ROW][VECTOR] = bias });
+                    });
+                    panel = panel.add(VECTORS * S::LANES);
+                    for segment in tile.segments.chunks_exact(ROWS) {
+                        let strided = match const { ROWS >= LEAST_STRIDED_ROWS } {
+                            true => StridedRows::new::<ROWS>(segment, tile.segment_depth, offset),
+                            false => None,
+                        };
+                        panel = match strided {
+                            Some(rows) => multiply(simd, rows, tile, panel, &mut sums),
+                            None => {
+                                let mut rows = [std::ptr::null::<f32>(); ROWS];
+                                for_rows!({ rows[ROW] = segment[ROW].wrapping_add(offset) });
+                                multiply(simd, EachRow { rows, depth: 0 }, tile, panel, &mut sums)
+                            }
+                        };
+                    }
+                    finish(simd, &target, &epilogue, sums);
                 }
-                finish(simd, &target, &epilogue, sums);
+                // The next panel is right behind this one, and begins with its own biases.
+                biases = panel;
+                target = target.at_column(VECTORS * S::LANES);
             }
-            // The next panel is right behind this one, and begins with its own biases.
-            biases = panel;
-            target = target.at_column(VECTORS * S::LANES);
+            offset = offset.wrapping_add(tile.tile_distance);
+            left = left.at_row(ROWS);
         }
     }
 }
@@ -199,8 +204,8 @@ struct StridedRows {
 impl StridedRows {
     /// If these are such rows.
     #[inline(always)]
-    fn new<const ROWS: usize>(segment: &[*const f32], tile: &Tile<'_>) -> Option<Self> {
-        if tile.segment_depth < LEAST_STRIDED_DEPTH {
+    fn new<const ROWS: usize>(segment: &[*const f32], depth: usize, offset: usize) -> Option<Self> {
+        if depth < LEAST_STRIDED_DEPTH {
             return None;
         }
         let first = segment[0].expose_provenance();
@@ -218,7 +223,7 @@ impl StridedRows {
         // What the compiler knows to be multiples, it would multiply in each step, or keep the sums with the first address.
         let odd_multiples = std::array::from_fn(|index| stride.wrapping_mul(2 * index + 1));
         let odd_multiples = std::hint::black_box(odd_multiples);
-        let offset = tile.offset.wrapping_mul(size_of::<f32>());
+        let offset = offset.wrapping_mul(size_of::<f32>());
         Some(Self { first: first.wrapping_add(offset), odd_multiples })
     }
 }
@@ -337,9 +342,10 @@ const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
 /// it is.
 ///
 /// # Safety
-/// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; each
+/// Each segment is a multiple of `rows` addresses, where at `offset`, and each multiple of `tile_distance` behind it, one for each of the
+/// `tiles`, there are `segment_depth` values; each
 /// panel has `vectors * lanes` values for the biases and for each value of the depth; the output has
-/// `panels * columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
+/// `panels * columns` values in each of its `tiles * rows` rows that no one else touches meanwhile, and the residual,
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`, and with more than one panel `vectors * lanes`.
 pub(crate) unsafe fn run_tile(
@@ -357,10 +363,9 @@ pub(crate) unsafe fn run_tile(
     }
     let segments = tile.segments.len() / rows;
     let width = vectors * isa.lanes();
-    if tile.panels > 1 {
-        for index in 0..tile.panels {
-            let tile = tile.part(index, width * (1 + segments * tile.segment_depth));
-            // SAFETY: as the caller promises: one of the panels, and the columns of it.
+    if tile.panels * tile.tiles > 1 {
+        for tile in tile.singles(rows, width * (1 + segments * tile.segment_depth)) {
+            // SAFETY: as the caller promises: one of the panels and of the tiles, and their columns and rows.
             unsafe { run_tile(isa, rows, vectors, &tile, stop) };
         }
         return;
@@ -405,7 +410,7 @@ pub(crate) unsafe fn run_tile(
     }
 }
 
-/// The whole of a tile's depth at once.
+/// The whole of the tiles' depth at once.
 ///
 /// # Safety
 /// As [`run_tile`], with `vectors * lanes` biases at `biases`; the first panel's first row is not read. The
@@ -413,13 +418,12 @@ pub(crate) unsafe fn run_tile(
 unsafe fn run_part(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>, biases: *const f32) {
     #[cfg(target_arch = "aarch64")]
     if let Isa::Neon(simd) = isa {
-        // SAFETY: as the caller promises.
-        unsafe { super::neon::run_part(simd, rows, vectors, tile, biases) };
         let values = vectors * isa.lanes() * (1 + tile.segments.len() / rows * tile.segment_depth);
-        for index in 1..tile.panels {
-            let tile = tile.part(index, values);
-            // SAFETY: as the caller promises: one of the panels, which begins with its biases.
-            unsafe { super::neon::run_part(simd, rows, vectors, &tile, tile.panel) };
+        for single in tile.singles(rows, values) {
+            // A panel begins with its own biases.
+            let biases = if single.panel == tile.panel { biases } else { single.panel };
+            // SAFETY: as the caller promises: one of the panels and of the tiles.
+            unsafe { super::neon::run_part(simd, rows, vectors, &single, biases) };
         }
         return;
     }

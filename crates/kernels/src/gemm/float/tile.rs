@@ -10,13 +10,17 @@ use crate::vector::Simd;
 use crate::vector::pointers::{load, load_some, store, store_some};
 use std::ops::Range;
 
-/// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them side by side, of whole
-/// panels that follow each other.
+/// A tile of the output, `ROWS` by as many columns as a panel has or fewer; or several of them, side by side, of whole
+/// panels that follow each other, and below each other.
 pub(crate) struct Tile<'a> {
     /// For each segment of the depth, where the `ROWS` rows of it are.
     pub(crate) segments: &'a [*const f32],
     /// To be added to all of them.
     pub(crate) offset: usize,
+    /// How many tiles of `ROWS` rows are below each other.
+    pub(crate) tiles: usize,
+    /// How far behind the rows of one of them those of the next are.
+    pub(crate) tile_distance: usize,
     /// How many values each of them has.
     pub(crate) segment_depth: usize,
     /// The biases, and then a row for each value of the depth.
@@ -32,14 +36,21 @@ pub(crate) struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// The part of one of the panels, each of which has this many values.
-    pub(super) fn part(&self, index: usize, values: usize) -> Self {
-        Self {
-            panel: self.panel.wrapping_add(index.wrapping_mul(values)),
-            panels: 1,
-            target: self.target.at_column(index.wrapping_mul(self.target.columns)),
-            ..*self
-        }
+    /// The single tiles of this many rows by one panel of this many values each, row by row of tiles.
+    pub(super) fn singles(&self, rows: usize, values: usize) -> impl Iterator<Item = Self> {
+        (0..self.tiles).flat_map(move |below| {
+            (0..self.panels).map(move |beside| Self {
+                offset: self.offset.wrapping_add(below.wrapping_mul(self.tile_distance)),
+                tiles: 1,
+                panel: self.panel.wrapping_add(beside.wrapping_mul(values)),
+                panels: 1,
+                target: self
+                    .target
+                    .at_row(below.wrapping_mul(rows))
+                    .at_column(beside.wrapping_mul(self.target.columns)),
+                ..*self
+            })
+        })
     }
 }
 

@@ -19,7 +19,9 @@ use crate::convolution::tiles::Tiles;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::float::matrix::Matrix;
 use crate::gemm::float::pack::turned_until;
-use crate::gemm::float::{Blocking, Epilogue, Panels, Target, Tile, ahead, run_tile};
+use crate::gemm::float::{
+    Below, Blocking, Epilogue, Panels, Target, Tile, TileRows, ahead, run_tile,
+};
 use crate::preparation::product;
 use crate::sharing::for_each_task;
 use crate::team::part;
@@ -310,22 +312,31 @@ impl Winograd {
         let first = panel.columns.start - panel.group * outputs;
         let to_start = panel.group * self.point_stride(outputs) + first;
         let runs = tiles.div_ceil(most_rows);
-        for run in 0..runs {
-            let rows: Range<usize> = part(tiles, runs, run);
+        let (mut all, mut index) = (TileRows::new(tiles, runs.max(1), 0..runs), 0);
+        loop {
+            // Those that ask for the next panel's lines are computed one by one.
+            let ahead = ahead(index, runs, values.len(), self.panels.width(&panel));
+            let most = if ahead == [0; 2] { usize::MAX } else { 1 };
+            let Some(Below { rows, tiles: below }) = all.next(most) else { return };
             let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
             let segments = &mut segments[..rows.len()];
-            for (row, segment) in rows.clone().zip(segments.iter_mut()) {
-                *segment = from[row * inputs..][..inputs].as_ptr();
+            let end = rows.start + below * rows.len();
+            let from = &from[rows.start * inputs..end * inputs];
+            for (row, segment) in from.chunks_exact(inputs).zip(&mut *segments) {
+                *segment = row.as_ptr();
             }
             let start = to_start + rows.start * outputs;
-            assert!(start + (rows.len() - 1) * outputs + panel.columns.len() <= to.len());
+            let last = to_start + (end - 1) * outputs;
+            assert!(last + panel.columns.len() <= to.len());
             let tile = Tile {
                 segments,
                 offset: 0,
+                tiles: below,
+                tile_distance: rows.len() * inputs,
                 segment_depth: inputs,
                 panel: values.as_ptr(),
                 panels: 1,
-                ahead: ahead(run, runs, values.len(), self.panels.width(&panel)),
+                ahead,
                 target: Target {
                     output: to.pointer(start),
                     output_stride: outputs,
@@ -335,10 +346,11 @@ impl Winograd {
                 },
                 epilogue: &Epilogue::NONE,
             };
-            // SAFETY: the segments were taken as slices of `inputs` values, which is the depth of the
+            // SAFETY: the rows of all tiles were taken as one slice of `inputs` values each, which is the depth of the
             // panels, which `new` made for this shape and the vectors of `isa`; the output was seen to be within the
             // scratch memory, and is this panel's and these rows' alone.
             unsafe { run_tile(self.isa, rows.len(), panel.vectors, &tile, None) };
+            index += below;
         }
     }
 
