@@ -77,7 +77,7 @@ fn is_sooner_by_pixels(shape: &Shape, pixel_stride: usize, rows: usize) -> bool 
     let pixel_bytes = pixel_stride * size_of::<f32>();
     let seen = (rows - 1) * shape.stride[0] + shape.filter[0];
     let lines = seen.saturating_mul(shape.input[1]);
-    // Rows of few pixels that are far apart miss more often than processors foresee.
+    // What processors fetch by themselves is less where strides are long.
     let lines = if pixel_bytes >= 1024 { lines } else { lines / 2 };
     match shape.stride[0] {
         1 => pixel_bytes.is_multiple_of(512) && lines > caches::first().lines(pixel_bytes),

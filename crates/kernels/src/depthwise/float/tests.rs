@@ -73,7 +73,7 @@ proptest! {
 
 /// Pixels that fill the same sets of the first cache, and strides of 2: computed pixel by pixel where two vectors are a line.
 #[test]
-fn pixels_far_apart() {
+fn pixels_that_meet_in_one_set() {
     for (stride, width, channels) in
         [(1, 40, 128), (1, 18, 256), (2, 7, 70), (2, 40, 19), (2, 9, 8)]
     {

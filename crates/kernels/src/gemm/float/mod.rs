@@ -419,7 +419,7 @@ impl Product<'_> {
         let step = self.gemm.tiles_by_panel;
         let Gemm { rows: RowsPlan { line, .. }, tiles_by_line, .. } = *self.gemm;
         let row_distance = self.rows.row_distance();
-        // So many tiles are computed at once.
+        // How many tiles are computed at once.
         let together = |panels: usize| match row_distance {
             Some(_) => WORK_BETWEEN / products.saturating_mul(panels.max(1)),
             None => 1,

@@ -21,7 +21,7 @@ pub(crate) struct TileRows {
     last: usize,
 }
 
-/// Tiles of as many rows below each other.
+/// Tiles below each other, each of the same number of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Below {
     /// The rows of the first one.
@@ -30,7 +30,7 @@ pub(crate) struct Below {
 }
 
 impl TileRows {
-    /// Of lines of this many rows, of which each is cut into as many tiles, these tiles. Together they have the rows of these
+    /// Of lines of this many rows, each cut into this number of tiles, these tiles. Together they have the rows of these
     /// [parts](part) of the lines, in another order.
     pub(crate) fn new(line: usize, tiles_by_line: usize, tiles: Range<usize>) -> Self {
         let first_row = |tile: usize| {
