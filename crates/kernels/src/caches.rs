@@ -19,8 +19,8 @@ pub(crate) fn second_bytes() -> usize {
     })
 }
 
-/// Bytes of the third cache, if it gives a core all that a product needs of its right side as it goes: that of AMD's processors, which
-/// have 32 bytes in a cycle for each core. Other processors' caches, a third of that and a network away, do not; 0 for these.
+/// Bytes of the third cache, if it gives a core all that a product needs of its right side as it goes, as that of AMD's processors does
+/// (measured on Zen 3); 0 for others, with which that has not been measured.
 pub(crate) fn streamed_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {

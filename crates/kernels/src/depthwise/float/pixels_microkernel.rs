@@ -22,8 +22,12 @@ const MOST_PIXELS: usize = 3;
 /// Whether strips can be computed in this order: filters of 3x3 where two vectors are a line. That is so for NEON too, with which it has
 /// not been measured.
 pub(super) fn suits(isa: Isa, filter: usize) -> bool {
-    let is_line = isa.lanes() == 8 && isa.registers() == 16;
-    filter == FILTER && is_line && cfg!(target_arch = "x86_64")
+    filter == FILTER && has_kernel(isa.lanes(), isa.registers())
+}
+
+/// Whether there is a kernel for vectors of this many lanes, and this many registers.
+const fn has_kernel(lanes: usize, registers: usize) -> bool {
+    lanes == 8 && registers == 16 && cfg!(target_arch = "x86_64")
 }
 
 struct Microkernel<'a, const STRIDE: usize>(&'a Strip<'a>);
@@ -34,7 +38,7 @@ impl<const STRIDE: usize> Kernel for Microkernel<'_, STRIDE> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // What is never run need not be compiled.
-        if const { S::LANES != 8 || S::REGISTERS != 16 } {
+        if const { !has_kernel(S::LANES, S::REGISTERS) } {
             unreachable!("no such strip");
         }
         let strip = self.0;
