@@ -35,7 +35,8 @@ pub fn arg_extreme<T: Compared>(
     let [outer, length, inner] = sizes;
     assert_eq!(Some(input.len()), product(&sizes), "an input of another size");
     assert_eq!(Some(output.len()), product(&[outer, inner]), "an output of another size");
-    let (isa, cut) = (Isa::of(set), Cut { each: length * inner, least: 8192, multiple: 1 });
+    let (isa, cut) =
+        (Isa::of(set), Cut { each: length.saturating_mul(inner), least: 8192, multiple: 1 });
     for_each_rows(team, (output, inner), cut, |part, output, pace| {
         let image = length * inner;
         let input = &input[part.start * image..part.end * image];

@@ -625,7 +625,7 @@ impl GraphImporter<'_, '_> {
         let mut greatest = 1;
         let (mut x_operand, mut y_operand) = if is_counted {
             let [(x, of_x), (y, of_y)] = [self.counted(x)?, self.counted(y)?];
-            greatest = of_x * of_y;
+            greatest = of_x.saturating_mul(of_y);
             (x, y)
         } else if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
